@@ -1,8 +1,8 @@
-"""The accelerator that `mx.gpu(i)` means: whatever torch runs on here.
+"""The accelerator of `mx.gpu(i)`: the one that torch supports on this machine.
 
 CUDA, ROCm (which torch calls CUDA too), XPU, MPS and devices that register themselves with torch
-take one path. This is the only module that knows one from another; all others ask it to wait, to
-seed, to measure or to pin memory.
+are handled alike. Only this module distinguishes them; others call it to synchronize, seed, measure
+or pin memory.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ __all__ = [
 ]
 
 _WITHOUT_FLOAT64 = {"mps"}
-_devices: list[torch.device] = []  # once found they stay
+_devices: list[torch.device] = []  # cached
 _is_used = False
 
 
 def devices() -> Sequence[torch.device]:
-    """Return the devices that can be used, in the order of their numbers.
+    """Return the available devices, in order.
 
     >>> mx.accelerator.devices() == [] or mx.context.num_gpus() > 0
     True
@@ -66,8 +66,8 @@ def devices() -> Sequence[torch.device]:
 def use(index: int) -> torch.device:
     """Prepare and return a device before its first array.
 
-    The first call applies MXNet's environment variables to torch. Reading `devices` does not: a
-    program may still start worker processes, which must come before CUDA begins.
+    The first call applies MXNet's environment variables to torch. `devices` does not, because
+    worker processes must be started before CUDA is initialized.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def use(index: int) -> torch.device:
 
 
 def count() -> int:
-    """Return how many devices can be used.
+    """Return the number of available devices.
 
     >>> mx.accelerator.count() == mx.context.num_gpus()
     True
@@ -95,7 +95,7 @@ def count() -> int:
 
 
 def _kind() -> str | None:
-    """Return torch's name for the kind of accelerator that is usable here, or None."""
+    """Return torch's name of the available type of accelerator, or None."""
     device = torch.accelerator.current_accelerator()
     if device is None:
         return None
@@ -120,7 +120,7 @@ def is_used() -> bool:
 
 
 def started_devices() -> Sequence[torch.device]:
-    """Return all devices, or none before torch has started them: nothing can be pending then.
+    """Return all devices, or none if torch has not initialized them: then nothing is pending.
 
     >>> len(mx.accelerator.started_devices()) <= mx.accelerator.count()
     True
@@ -132,7 +132,7 @@ def started_devices() -> Sequence[torch.device]:
 
 
 def describe(index: int) -> str:
-    """Return the manufacturer's name of a device.
+    """Return the product name of a device.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ def pin(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def widest_float(device: torch.device) -> torch.dtype:
-    """Return the widest float type that a device has.
+    """Return the widest floating-point type of a device.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ def widest_float(device: torch.device) -> torch.dtype:
 
 
 def check_dtype(dtype: torch.dtype, device: torch.device) -> None:
-    """Raise an error that says what to do if a device does not support a data type.
+    """Raise if a device does not support a data type.
 
     Parameters
     ----------
@@ -431,11 +431,12 @@ def _how_many() -> str:
     return f"this machine has {count()} {devices()[0].type.upper()} device(s)"
 
 
-# -- torch's other parts ----------------------------------------------------------------------
+# -- profiler and communication
+# ----------------------------------------------------------------------
 
 
 def profiler_activities() -> list[torch.profiler.ProfilerActivity]:
-    """Return what torch's profiler can watch here.
+    """Return the activities that torch's profiler supports here.
 
     >>> len(mx.accelerator.profiler_activities()) > 0
     True
@@ -478,7 +479,7 @@ def _apply_settings(kind: str) -> None:
 def _apply_precision() -> None:
     names = ("MXNET_CUDA_ALLOW_TENSOR_CORE", "MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION")
     if not any(os.environ.get(name) for name in names):
-        return  # torch's own settings hold
+        return  # torch's own settings apply
     tensor_cores, converts = map(env.get, names)
     torch.backends.cudnn.allow_tf32 = tensor_cores
     torch.backends.cuda.matmul.allow_tf32 = tensor_cores and converts

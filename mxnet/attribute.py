@@ -1,4 +1,4 @@
-"""`AttrScope`: attributes for every symbol made inside a ``with``."""
+"""`AttrScope`: attributes of all symbols created inside a ``with`` block."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["AttrScope"]
 
 
 class AttrScope(metaclass=AssignableClass):
-    """Attach attributes to all symbols made in this scope; inner scopes add to outer ones.
+    """Attach attributes to all symbols created in this scope; nested scopes are combined.
 
     >>> with AttrScope(ctx_group="dev1"):
     ...     AttrScope.current.get({"lr_mult": "2"})
@@ -21,7 +21,8 @@ class AttrScope(metaclass=AssignableClass):
     """
 
     _current: Any
-    _subgraph_names: ClassVar[defaultdict[str, int]] = defaultdict(int)  # how often each is taken
+    # Number of uses of each name.
+    _subgraph_names: ClassVar[defaultdict[str, int]] = defaultdict(int)
 
     def __init__(self, **kwargs: str) -> None:
         for key, value in kwargs.items():
@@ -39,7 +40,7 @@ class AttrScope(metaclass=AssignableClass):
 
     @classproperty
     def current(cls) -> AttrScope:  # pyright: ignore[reportRedeclaration] (its setter)
-        """The scope in force in this thread."""
+        """The current scope of this thread."""
         return AttrScope._current.value
 
     @current.setter

@@ -60,7 +60,7 @@ __all__ = [
 
 
 class _Scope:
-    """Sets recording and training (None leaves it unchanged), and restores them at the end."""
+    """Sets recording and training mode (None: unchanged), and restores them at the end."""
 
     __slots__ = ("_previous", "_recording", "_training")
 
@@ -82,7 +82,7 @@ class _Scope:
         if (session is None) is not (state.session is None):
             _switch_recording(session is not None)
             if session is not None and not session.finished:
-                state.session = session  # recording continues where it was interrupted
+                state.session = session  # resume the interrupted recording
         if self._recording is not None:
             set_grad_enabled(enabled)
 
@@ -170,7 +170,7 @@ def is_training() -> bool:
 
 
 def set_recording(is_recording: bool) -> bool:
-    """Switch recording and return what it was.
+    """Set whether to record; return the previous setting.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def set_recording(is_recording: bool) -> bool:
 
 
 def set_training(train_mode: bool) -> bool:
-    """Switch training mode and return what it was.
+    """Set the training mode; return the previous mode.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def mark_variables(
     variables
         An array, or a list of arrays, to differentiate with respect to.
     gradients
-        Where their gradients go, of the same shapes.
+        Gradient arrays, of the same shapes.
     grad_reqs
         How to store gradients, for all or for each: ``'write'``, ``'add'`` or ``'null'``.
 
@@ -253,18 +253,18 @@ def backward(
     retain_graph: bool = False,
     train_mode: bool = True,
 ) -> None:
-    """Compute the gradients of the heads with respect to all attached arrays.
+    """Compute the gradients of the heads with respect to all arrays with `attach_grad`.
 
     Parameters
     ----------
     heads
         The outputs to differentiate: an array, or a list of arrays.
     head_grads
-        Gradients of the heads to start from; by default ones.
+        Gradients of the heads; by default ones.
     retain_graph
-        Whether to keep the graph, to differentiate it again.
+        Whether to keep the graph for another backward pass.
     train_mode
-        The mode in which `Function.backward` runs; operators keep that of the recording.
+        Mode of `Function.backward`; operators use the mode of the recording.
 
     >>> x = mx.nd.array([3.0])
     >>> x.attach_grad()
@@ -292,7 +292,7 @@ def grad(
 ) -> list[NDArray]:
     """Return a list of gradients; with `create_graph` they can be differentiated again.
 
-    Even for a single variable it is a list, of one array.
+    For a single variable it is a list of one array.
 
     Parameters
     ----------
@@ -301,13 +301,13 @@ def grad(
     variables
         What to differentiate with respect to: an array, or a list of arrays.
     head_grads
-        Gradients of the heads to start from; by default ones.
+        Gradients of the heads; by default ones.
     retain_graph
         Whether to keep the graph; by default only with `create_graph`.
     create_graph
         Whether to record the gradients, so that they can be differentiated again.
     train_mode
-        The mode in which `Function.backward` runs; operators keep that of the recording.
+        Mode of `Function.backward`; operators use the mode of the recording.
 
     >>> x = mx.nd.array([2.0])
     >>> x.attach_grad()
@@ -333,7 +333,7 @@ def get_symbol(x: NDArray) -> Any:
     Parameters
     ----------
     x
-        An array that was made inside `record()`, before backward.
+        An array computed inside `record()`, before backward.
 
     >>> x = mx.nd.array([2.0])
     >>> x.attach_grad()
@@ -357,7 +357,7 @@ def get_symbol(x: NDArray) -> Any:
 
 
 class _Bridge(torch.autograd.Function):
-    """Puts a user's `Function` into torch's graph."""
+    """Adds a user's `Function` to torch's graph."""
 
     @staticmethod
     def forward(ctx: Any, function: Function, inputs: Sequence[NDArray], *tensors: Any) -> Any:
@@ -373,7 +373,7 @@ class _Bridge(torch.autograd.Function):
     def backward(ctx: Any, *grads: Any) -> tuple:
         cls = ctx.classes[0] if ctx.classes else NDArray
         with pause(state.backward_training), running_user_code():
-            # What the user's code gets is its own: torch's buffers may be one another's memory.
+            # Pass copies to the user's code, because torch's buffers may share memory.
             own = [g.clone(memory_format=torch.contiguous_format) for g in grads]
             gradients = ctx.function.backward(*(wrap_plain(cls, g) for g in own))
         gradients = (gradients,) if isinstance(gradients, NDArray) else tuple(gradients)
@@ -386,7 +386,7 @@ class _Bridge(torch.autograd.Function):
 
 
 class Function:
-    """A differentiable function whose gradient you write yourself.
+    """A differentiable function with a user-defined gradient.
 
     >>> class Sigmoid(mx.autograd.Function):
     ...     def forward(self, x):
@@ -405,7 +405,7 @@ class Function:
     array([0.25], dtype=float32)
     """
 
-    saved_tensors: tuple = ()  # what `save_for_backward` kept; may be assigned, too
+    saved_tensors: tuple = ()  # arrays of `save_for_backward`; may also be assigned
     _used = False
     _single = True
 
@@ -421,7 +421,7 @@ class Function:
 
     def __call__(self, *inputs: Any) -> Any:
         """Run `forward`; inside `record()` with `backward` as its gradient."""
-        if self._used:  # a second call would replace what the first one saved
+        if self._used:  # a second call would overwrite the saved arrays
             raise InvalidValue(
                 "Each Function instance can only be called once. Please create another instance: "
                 f"{type(self).__name__}()(...)."
@@ -440,7 +440,7 @@ class Function:
         return result
 
     def forward(self, *inputs: Any) -> Any:
-        """Compute the outputs; define this.
+        """Compute the outputs; subclasses define this.
 
         Parameters
         ----------
@@ -450,7 +450,7 @@ class Function:
         raise NotImplementedError(f"{type(self).__name__} must define forward(self, *inputs)")
 
     def backward(self, *output_grads: Any) -> Any:
-        """Compute the gradients of the inputs from those of the outputs; define this.
+        """Compute the gradients of the inputs from those of the outputs; subclasses define this.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
-"""Basic definitions that all modules use: the error root, number types, Null, shape semantics.
+"""Basic definitions: errors, number types, Null, shape semantics, helpers for C libraries.
 
-MXNet's Python called a C library from here. MXNext has none: `_LIB` has those of its functions
-that programs call, written in Python, and raises an error for the others. The ctypes helpers serve
-these calls, and programs that call C libraries of their own.
+MXNext has no C library: `_LIB` implements the functions of MXNet's library that programs call in
+Python, and raises an error for others. The ctypes helpers are for these calls and for programs with
+their own C libraries.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ _INSIDE = tuple(str(Path(file).parent) + os.sep for file in (__file__, torch.__f
 
 
 def users_stacklevel() -> int:
-    """Return the `stacklevel` that makes `warnings.warn` show the user's own line.
+    """Return the `stacklevel` for which `warnings.warn` shows the user's line.
 
-    A number written at the call is right for one way into the package only; hooks, hybrid blocks
-    and fused calls have other stack depths.
+    A constant would be correct for one call path only; hooks, hybrid blocks and fused calls have
+    different stack depths.
     """
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
@@ -67,7 +67,7 @@ def users_stacklevel() -> int:
 
 
 class MXCallbackList(ctypes.Structure):
-    """A list of C functions and the argument for each."""
+    """A list of C callbacks and their arguments."""
 
     _fields_ = (
         ("num_callbacks", ctypes.c_int),
@@ -77,7 +77,7 @@ class MXCallbackList(ctypes.Structure):
 
 
 class _Library:
-    """Functions of MXNet's C library that programs call, in Python."""
+    """Python implementations of functions of MXNet's C library."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -116,7 +116,7 @@ def _as_list(obj: Any) -> list:
 
 
 class classproperty:
-    """A property of the class itself; that of an `AssignableClass` may have a setter."""
+    """A property of a class; in an `AssignableClass` it may have a setter."""
 
     def __init__(self, func: Callable[[Any], Any]) -> None:
         self.func = func
@@ -131,13 +131,13 @@ class classproperty:
         self.assign(type(instance), value)
 
     def setter(self, function: Callable[[Any, Any], None]) -> classproperty:
-        """Return the property with a function that assigns to it."""
+        """Add a setter to the property."""
         self.assign = function
         return self
 
 
 class AssignableClass(type):
-    """The metaclass of classes with a `classproperty` to assign to: ``Scope.current = scope``."""
+    """Metaclass of classes with an assignable `classproperty`: ``Scope.current = scope``."""
 
     def __setattr__(cls, name: str, value: Any) -> None:
         for base in cls.__mro__:
@@ -271,7 +271,7 @@ def ctypes2numpy_shared(cptr: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def check_call(ret: int) -> None:
-    """Raise if a C function returned an error code.
+    """Raise if a C function has returned an error code.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ def c2pyerror(err_msg: str) -> tuple[str, str | None]:
     return "\n".join(message), kind and kind.group()
 
 
-# -- documentation and places ------------------------------------------------------------------
+# -- documentation and folders ------------------------------------------------------------------
 
 
 def build_param_doc(
@@ -379,7 +379,7 @@ def data_dir() -> str:
 
 
 def __getattr__(name: str) -> Any:
-    """Provide the error of sparse arrays, defined elsewhere, under MXNet's name."""
+    """Provide MXNet's name of the error of sparse arrays, which is defined elsewhere."""
     if name == "NotSupportedForSparseNDArray":
         from .ndarray.sparse.arrays import NotSupportedForSparseNDArray
 
@@ -387,23 +387,23 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-# -- the meaning of shapes in this thread: MXNet's classic one, or NumPy's ------------------------
+# -- shape semantics of this thread ------------------------
 
 
 class _Mode(threading.local):
-    """Class attributes are each new thread's defaults."""
+    """Thread-local settings; class attributes are the defaults of new threads."""
 
     np_shape = False
 
 
 _mode = _Mode()
-_in_all_threads = False  # what set_np_shape(2) says
+_in_all_threads = False  # setting of set_np_shape(2)
 
 
 def is_np_shape() -> bool:
     """Return whether NumPy shape semantics apply: 0 is a size, () a scalar.
 
-    In the classic meaning a size of 0 and the shape () are unknown.
+    In classic semantics a size of 0 and the shape () are unknown.
     """
     return _mode.np_shape or _in_all_threads
 

@@ -1,6 +1,6 @@
-"""Callbacks of training: speed and metrics in the log, checkpoints on disk.
+"""Training callbacks: logging of speed and metrics, checkpoints.
 
-The log lines are MXNet's to the letter: programs read them.
+The log lines equal MXNet's exactly, because programs parse them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
-BatchEndParam.__doc__ = """What batch callbacks get.
+BatchEndParam.__doc__ = """Argument of batch callbacks.
 
 Parameters
 ----------
@@ -52,9 +52,9 @@ def module_checkpoint(
     mod
         The module to save.
     prefix
-        What the names of the files begin with.
+        Prefix of the file names.
     period
-        Number of epochs between two files.
+        Number of epochs between checkpoints.
     save_optimizer_states
         Whether to save the states of the optimizer too.
 
@@ -76,14 +76,14 @@ def module_checkpoint(
 
 
 def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
-    """Return an epoch callback that saves network and parameters every `period` epochs.
+    """Return an epoch callback that saves a checkpoint every `period` epochs.
 
     Parameters
     ----------
     prefix
-        What the names of the files begin with.
+        Prefix of the file names.
     period
-        Number of epochs between two files.
+        Number of epochs between checkpoints.
 
     >>> save = mx.callback.do_checkpoint("net", period=2)
     >>> save(1, mx.sym.var("x"), {"w": mx.nd.ones(2)}, {})
@@ -136,7 +136,7 @@ class Speedometer:
     frequent : int
         Number of batches between two lines.
     auto_reset : bool
-        Whether each line shows the metric of its own batches, or of all since the beginning.
+        Whether to reset the metric after each line.
 
     >>> speed = mx.callback.Speedometer(batch_size=32, frequent=10)
     >>> speed(mx.callback.BatchEndParam(epoch=0, nbatch=1, eval_metric=None, locals=None))
@@ -153,7 +153,7 @@ class Speedometer:
     def __call__(self, param: Any) -> None:
         """Count a batch, and log the speed every `frequent` batches."""
         count = param.nbatch
-        if self.last_count > count:  # a new epoch
+        if self.last_count > count:  # new epoch
             self.init = False
         self.last_count = count
         if not self.init:
@@ -179,14 +179,14 @@ class Speedometer:
 
 
 class ProgressBar:
-    """A batch callback that logs a bar of the batches done.
+    """A batch callback that logs a progress bar.
 
     Parameters
     ----------
     total : int
-        How many batches there are.
+        Total number of batches.
     length : int
-        How many characters the bar has.
+        Length of the bar in characters.
 
     >>> bar = mx.callback.ProgressBar(total=100)
     >>> bar(mx.callback.BatchEndParam(epoch=0, nbatch=50, eval_metric=None, locals=None))
@@ -197,7 +197,7 @@ class ProgressBar:
         self.total = total
 
     def __call__(self, param: Any) -> None:
-        """Show how far the batches have come."""
+        """Log the progress."""
         done = param.nbatch / float(self.total)
         filled = round(self.bar_len * done)
         bar = "=" * filled + "-" * (self.bar_len - filled)

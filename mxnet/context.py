@@ -24,14 +24,14 @@ __all__ = [
 
 
 class _Scopes(threading.local):
-    """The contexts entered by ``with``, innermost last, for each thread on its own."""
+    """The stack of contexts entered by ``with``, for each thread."""
 
     def __init__(self) -> None:
         self.stack: list[Context] = []
 
     @property
     def value(self) -> Context:
-        """The current context; setting it lasts until the innermost ``with`` ends."""
+        """The current context; an assignment is valid until the innermost ``with`` ends."""
         return self.stack[-1] if self.stack else CPU_0
 
     @value.setter
@@ -43,14 +43,14 @@ _scopes = _Scopes()
 
 
 class Context(metaclass=AssignableClass):
-    """A device on which arrays live and operators run.
+    """A device of arrays and operators.
 
     Parameters
     ----------
     device_type : {'cpu', 'gpu', 'cpu_pinned', 'cpu_shared'} or Context
-        Kind of the device, or a context to copy.
+        Type of the device, or a context to copy.
     device_id : int, default 0
-        ``cpu(0)`` and ``cpu(1)`` are different contexts in the same memory.
+        Index of the device; ``cpu(0)`` and ``cpu(1)`` are different contexts with the same memory.
 
     >>> with Context("cpu", 1):
     ...     print(current_context())
@@ -73,12 +73,12 @@ class Context(metaclass=AssignableClass):
 
     @property
     def device_type(self) -> str:
-        """The kind of device: 'cpu', 'gpu', 'cpu_pinned' or 'cpu_shared'."""
+        """The type of device: 'cpu', 'gpu', 'cpu_pinned' or 'cpu_shared'."""
         return self.devtype2str[self.device_typeid]
 
     @classproperty
     def default_ctx(cls) -> Context:  # pyright: ignore[reportRedeclaration] (its setter)
-        """The context in force for new arrays."""
+        """The context of new arrays."""
         return current_context()
 
     @default_ctx.setter
@@ -119,7 +119,7 @@ class Context(metaclass=AssignableClass):
 
 
 def torch_device(ctx: Context) -> torch.device:
-    """Return torch's device for a context; a missing GPU raises an error.
+    """Return torch's device of a context; raise for a missing GPU.
 
     >>> torch_device(cpu(1))
     device(type='cpu')
@@ -129,17 +129,17 @@ def torch_device(ctx: Context) -> torch.device:
     count = accelerator.count()
     if not count:
         raise MXNetError(
-            f"{ctx} was asked for, but no GPU is usable here: this torch {torch.__version__} finds "
+            f"{ctx} is not available: this torch {torch.__version__} finds "
             "neither CUDA/ROCm nor XPU, MPS or another accelerator. Use mx.cpu(), or install a "
-            "torch build for your GPU. mx.context.num_gpus() returns how many there are."
+            "torch build for your GPU. mx.context.num_gpus() returns the number of GPUs."
         )
     if not 0 <= ctx.device_id < count:
-        raise MXNetError(f"{ctx} was asked for, but this machine has {count} GPU(s).")
+        raise MXNetError(f"{ctx} does not exist: this machine has {count} GPU(s).")
     return accelerator.use(ctx.device_id)
 
 
 def context_of(tensor: torch.Tensor) -> Context:
-    """Return the context that a tensor's device implies by itself."""
+    """Return the default context of a tensor's device."""
     return CPU_0 if tensor.is_cpu else Context("gpu", tensor.device.index or 0)
 
 
@@ -149,7 +149,7 @@ def cpu(device_id: int = 0) -> Context:
     Parameters
     ----------
     device_id
-        Number of the context; all of them share one memory.
+        Index of the context; all share the same memory.
 
     >>> cpu()
     cpu(0)
@@ -158,12 +158,12 @@ def cpu(device_id: int = 0) -> Context:
 
 
 def cpu_pinned(device_id: int = 0) -> Context:
-    """Return a context for CPU memory that a GPU can read directly.
+    """Return a context for pinned CPU memory.
 
     Parameters
     ----------
     device_id
-        Number of the context.
+        Index of the context.
 
     >>> mx.cpu_pinned()
     cpu_pinned(0)
@@ -186,7 +186,7 @@ def gpu(device_id: int = 0) -> Context:
 
 
 def num_gpus() -> int:
-    """Return how many GPUs can be used.
+    """Return the number of available GPUs.
 
     >>> mx.context.num_gpus() >= 0
     True
@@ -219,7 +219,7 @@ def current_context() -> Context:
 
 
 def listed_contexts(ctx: Context | Sequence[Context] | None) -> list[Context]:
-    """Return contexts as a list: one, several, or the current one for None.
+    """Convert a context, several, or None (the current context) to a list.
 
     >>> listed_contexts(cpu(1))
     [cpu(1)]

@@ -1,4 +1,4 @@
-"""One table of data types: MXNet's name and code, torch's dtype, NumPy's type."""
+"""Table of data types: MXNet's name and code, torch's dtype, NumPy's type."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import torch
 
 from .error import DTypeError, did_you_mean
 
-# NumPy has no bfloat16 of its own; MXNet shows its bits as this structured type.
+# NumPy has no bfloat16; MXNet represents its bits by this structured type.
 bfloat16 = np.dtype([("bfloat16", np.uint16)])
 
 
 class DTypeRow(NamedTuple):
-    """A data type as MXNet, torch and NumPy name it."""
+    """A data type in MXNet, torch and NumPy."""
 
     name: str
     code: int
@@ -64,7 +64,7 @@ def to_torch(dtype: Any) -> torch.dtype:
         return _TORCH_BY_KEY[dtype]
     except (KeyError, TypeError):
         pass
-    if not isinstance(dtype, type) and hasattr(dtype, "dtype"):  # an array means its own type
+    if not isinstance(dtype, type) and hasattr(dtype, "dtype"):  # the type of an array
         return to_torch(dtype.dtype)
     try:
         return _TORCH_BY_KEY[np.dtype(dtype)]
@@ -96,8 +96,7 @@ def is_bfloat16(dtype: np.dtype) -> bool:
 def from_numpy(values: np.ndarray) -> torch.Tensor:
     """Return a tensor over the memory of a NumPy array, which may be of a type for bfloat16.
 
-    Elements in the opposite order, which torch has no strides for, are copied, and so is memory
-    that must not be written into.
+    Arrays with negative strides, which torch does not support, and read-only arrays are copied.
 
     >>> from_numpy(np.array([0x3F80], np.uint16).view(bfloat16))
     tensor([1.], dtype=torch.bfloat16)
@@ -116,13 +115,13 @@ def from_numpy(values: np.ndarray) -> torch.Tensor:
 
 
 def to_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the content as a vector of bytes, which shares memory that is contiguous already.
+    """Return the content as a vector of bytes, without a copy if contiguous.
 
     >>> to_bytes(torch.tensor([1, 256], dtype=torch.int16)).tolist()
     [1, 0, 0, 1]
     """
     compact = tensor.detach().cpu().contiguous()
-    # Of at most one element any stride is contiguous, but bytes need the stride 1.
+    # With at most one element any stride is contiguous, but bytes need stride 1.
     return compact.as_strided((compact.numel(),), (1,)).view(torch.uint8)
 
 

@@ -1,4 +1,4 @@
-"""Exceptions: `MXNetError` as in MXNet; subclasses also derive from the matching builtin errors."""
+"""`MXNetError` and its subclasses, which also derive from the matching builtin errors."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _registered: dict[str, type[BaseException]] = {}
 
 
 class MXNetError(RuntimeError):
-    """Any error that MXNext raises about a computation, a graph or a file.
+    """Base of all errors about computations, graphs and files.
 
     Attributes
     ----------
     node : str, optional
-        The name of the graph's node that failed, for errors of executors and hybridized blocks.
+        Name of the failed node, for errors of executors and hybridized blocks.
 
     >>> try:
     ...     mx.nd.dot(mx.nd.ones((2, 3)), mx.nd.ones((2, 3)))
@@ -54,7 +54,7 @@ class MXNetError(RuntimeError):
 
 
 class ShapeError(MXNetError, ValueError):
-    """Shapes do not fit together.
+    """Raised if shapes do not match.
 
     >>> try:
     ...     mx.nd.dot(mx.nd.ones((2, 3)), mx.nd.ones((2, 3)))
@@ -65,7 +65,7 @@ class ShapeError(MXNetError, ValueError):
 
 
 class DTypeError(MXNetError, TypeError):
-    """Data types do not fit together.
+    """Raised if data types do not match.
 
     >>> try:
     ...     mx.nd.broadcast_add(mx.nd.ones(2), mx.nd.ones(2, dtype="int32"))
@@ -76,7 +76,7 @@ class DTypeError(MXNetError, TypeError):
 
 
 class UnknownAttribute(MXNetError, TypeError):
-    """An operator was given an argument that it does not have.
+    """Raised for an unknown argument of an operator.
 
     >>> try:
     ...     mx.nd.FullyConnected(mx.nd.ones((1, 2)), mx.nd.ones((3, 2)), num_hiden=3)
@@ -87,7 +87,7 @@ class UnknownAttribute(MXNetError, TypeError):
 
 
 class AttributeConversionError(MXNetError, ValueError):
-    """An operator's argument has a value that cannot be parsed.
+    """Raised if the value of an operator's argument cannot be parsed.
 
     >>> try:
     ...     mx.nd.Activation(mx.nd.ones(2), act_type="no such function")
@@ -106,7 +106,7 @@ class OutOfMemory(MXNetError, MemoryError):
 
 
 class FormatError(MXNetError, ValueError):
-    """Raised if a file is damaged, truncated or of another format.
+    """Raised if a file is damaged, truncated or of a different format.
 
     >>> try:
     ...     mx.nd.load_frombuffer(b"not a file of arrays")
@@ -116,11 +116,11 @@ class FormatError(MXNetError, ValueError):
     """
 
 
-# MXNet's Python code checked arguments with `assert`, and programs catch what that raised.
+# MXNet checks arguments with `assert`, and programs catch AssertionError.
 
 
 class InvalidValue(MXNetError, AssertionError, ValueError):
-    """An argument has a value that cannot be used.
+    """Raised for an invalid value of an argument.
 
     >>> issubclass(mx.error.InvalidValue, ValueError)
     True
@@ -128,7 +128,7 @@ class InvalidValue(MXNetError, AssertionError, ValueError):
 
 
 class InvalidType(MXNetError, AssertionError, TypeError):
-    """An argument is of a kind that cannot be used.
+    """Raised for an invalid type of an argument.
 
     >>> issubclass(mx.error.InvalidType, TypeError)
     True
@@ -136,7 +136,7 @@ class InvalidType(MXNetError, AssertionError, TypeError):
 
 
 class OutOfRange(MXNetError, IndexError):
-    """An index or axis is out of range for an operator's input.
+    """Raised if an index or axis is out of range for an operator's input.
 
     >>> issubclass(mx.error.OutOfRange, IndexError)
     True
@@ -150,7 +150,7 @@ class AxisOutOfRange(ShapeError, np.exceptions.AxisError):
     True
     """
 
-    axis = ndim = None  # the message has them
+    axis = ndim = None  # part of the message
     __str__ = Exception.__str__
 
 
@@ -161,11 +161,11 @@ _ALLOCATIONS = re.compile(
 
 
 def memory_error(error: BaseException, what: str) -> OutOfMemory | None:
-    """Return a failed allocation as `OutOfMemory`, or None if the error is something else.
+    """Convert the error of a failed allocation to `OutOfMemory`; None for other errors.
 
     >>> error = memory_error(RuntimeError("you tried to allocate 17179869184 bytes."), "zeros")
     >>> str(error).partition(". ")[0]
-    'zeros: out of memory: 16.0 GiB (17179869184 bytes) were asked for'
+    'zeros: out of memory: 16.0 GiB (17179869184 bytes) were requested'
     """
     match = _ALLOCATIONS.search(str(error))
     if match is None and not isinstance(error, MemoryError):
@@ -179,14 +179,14 @@ def memory_error(error: BaseException, what: str) -> OutOfMemory | None:
     elif match is not None:
         amount = "more than any machine has"
     return OutOfMemory(
-        f"{what}: out of memory: {amount} were asked for. Use smaller arrays or batches, or free "
-        "arrays that are not needed any more."
+        f"{what}: out of memory: {amount} were requested. Use smaller arrays or batches, or free "
+        "unused arrays."
     )
 
 
 @contextlib.contextmanager
 def reporting_memory(what: str) -> Iterator[None]:
-    """Raise `OutOfMemory` in place of the errors with which allocations fail."""
+    """Return a scope that raises `OutOfMemory` for failed allocations."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -229,7 +229,7 @@ register = register_error
 
 @register_error
 class InternalError(MXNetError):
-    """An internal invariant is violated: a defect of MXNext itself.
+    """Raised if an internal invariant is violated: a bug in MXNext.
 
     >>> issubclass(mx.error.InternalError, mx.MXNetError)
     True
@@ -245,16 +245,16 @@ IndexError = IndexError
 
 
 class NotImplementedForSymbol(MXNetError, NotImplementedError):
-    """A method that needs values was called on a Symbol, which has none yet.
+    """Raised if a method that needs values is called on a Symbol.
 
     Parameters
     ----------
     function
         The method, or its name.
     alias
-        What to use in its place.
+        Replacement of the method.
     args
-        What it was called with.
+        Arguments of the call.
 
     >>> try:
     ...     mx.sym.var("x").asnumpy()

@@ -1,4 +1,4 @@
-"""Bound symbols: `Executor`, `bind` and the hooks that users register; see `runtime/`."""
+"""Executors of bound symbols, and registration of backends; see `runtime/`."""
 
 from __future__ import annotations
 

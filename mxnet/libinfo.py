@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-# The MXNet whose programs run here, which they may ask for; `mxnext_version` is our own.
+# Version of the compatible MXNet, for programs that check it; `mxnext_version` is that of MXNext.
 __version__ = "1.9.1"
 mxnext_version = "0.1.0"
 
 
 def find_lib_path(prefix: str = "libmxnet") -> list[str]:
-    """Return the package's folder: MXNext has no library of its own, its kernels are torch's."""
+    """Return the package's folder: MXNext has no library, its kernels are torch's."""
     return [str(Path(__file__).parent)]
 
 

@@ -1,8 +1,8 @@
-"""Learning rates that change with the number of updates.
+"""Learning rate schedulers.
 
-A scheduler is called with the number of updates so far and returns the rate for the next one.
-Every one can warm up: over the first ``warmup_steps`` updates the rate rises from
-``warmup_begin_lr`` to ``base_lr`` ("linear") or stays at ``warmup_begin_lr`` ("constant").
+A scheduler maps the number of updates to the learning rate of the next update. All support warm-up:
+in the first ``warmup_steps`` updates the rate increases from ``warmup_begin_lr`` to ``base_lr``
+("linear") or is ``warmup_begin_lr`` ("constant").
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 WarmupMode = Literal["linear", "constant"]
 
 
-DEFAULT_BASE_LR = 0.01  # of a schedule without an explicit rate
+DEFAULT_BASE_LR = 0.01  # default base rate
 
 
 class LRScheduler:
@@ -36,11 +36,11 @@ class LRScheduler:
     Parameters
     ----------
     base_lr
-        The rate after warm-up. An optimizer with a rate of its own sets it.
+        The learning rate after warm-up; overridden by the optimizer's learning rate.
     warmup_steps
-        How many updates warm-up takes.
+        Number of updates of the warm-up.
     warmup_begin_lr
-        The rate at which warm-up begins, not above `base_lr`.
+        Initial learning rate of the warm-up, not above `base_lr`.
     warmup_mode
         "linear" or "constant".
 
@@ -78,7 +78,7 @@ class LRScheduler:
         self.warmup_mode = warmup_mode
 
     def get_warmup_lr(self, num_update: int) -> float:
-        """Return the rate at an update of the warm-up.
+        """Return the learning rate at an update of the warm-up.
 
         >>> LRScheduler(base_lr=1.0, warmup_steps=4).get_warmup_lr(1)
         0.25
@@ -93,7 +93,7 @@ class LRScheduler:
         return self.warmup_begin_lr + rise
 
     def __call__(self, num_update: int) -> float:
-        """Return the rate for this update; subclasses define it."""
+        """Return the learning rate of this update; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must override __call__(num_update)")
 
 
@@ -109,13 +109,13 @@ class FactorScheduler(LRScheduler):
     Parameters
     ----------
     step
-        Number of updates between two steps.
+        Number of updates between steps.
     factor
-        Factor of the rate at each step.
+        Factor of the learning rate at each step.
     stop_factor_lr
-        Least rate.
+        Minimum learning rate.
     base_lr
-        The rate after warm-up; an optimizer with a rate of its own sets it.
+        The learning rate after warm-up; overridden by the optimizer's learning rate.
     warmup_mode
         ``'linear'``, or ``'constant'`` at the first rate.
 
@@ -144,10 +144,10 @@ class FactorScheduler(LRScheduler):
         self.count = 0
 
     def __call__(self, num_update: int) -> float:
-        """Return the rate for this update."""
+        """Return the learning rate of this update."""
         if num_update < self.warmup_steps:
             return self.get_warmup_lr(num_update)
-        # A loop and not a formula: base_lr is public, and may have been set in between.
+        # A loop instead of a formula, because base_lr may be changed by the user in between.
         while num_update > self.count + self.step:
             self.count += self.step
             self.base_lr *= self.factor
@@ -170,11 +170,11 @@ class MultiFactorScheduler(LRScheduler):
     Parameters
     ----------
     step
-        Numbers of updates after which the rate changes, ascending.
+        Increasing numbers of updates after which the rate changes.
     factor
-        Factor of the rate at each step.
+        Factor of the learning rate at each step.
     base_lr
-        The rate after warm-up; an optimizer with a rate of its own sets it.
+        The learning rate after warm-up; overridden by the optimizer's learning rate.
     warmup_mode
         ``'linear'``, or ``'constant'`` at the first rate.
 
@@ -206,7 +206,7 @@ class MultiFactorScheduler(LRScheduler):
         self.count = 0
 
     def __call__(self, num_update: int) -> float:
-        """Return the rate for this update."""
+        """Return the learning rate of this update."""
         if num_update < self.warmup_steps:
             return self.get_warmup_lr(num_update)
         while self.cur_step_ind < len(self.step) and num_update > self.step[self.cur_step_ind]:
@@ -265,11 +265,11 @@ class PolyScheduler(_DecreasingScheduler):
     max_update
         Number of updates after which the rate is `final_lr`.
     base_lr
-        The rate after warm-up; an optimizer with a rate of its own sets it.
+        The learning rate after warm-up; overridden by the optimizer's learning rate.
     pwr
-        The power.
+        Exponent of the decay.
     final_lr
-        The last rate.
+        Final learning rate.
     warmup_mode
         ``'linear'``, or ``'constant'`` at the first rate.
 
@@ -304,9 +304,9 @@ class CosineScheduler(_DecreasingScheduler):
     max_update
         Number of updates after which the rate is `final_lr`.
     base_lr
-        The rate after warm-up; an optimizer with a rate of its own sets it.
+        The learning rate after warm-up; overridden by the optimizer's learning rate.
     final_lr
-        The last rate.
+        Final learning rate.
     warmup_mode
         ``'linear'``, or ``'constant'`` at the first rate.
 

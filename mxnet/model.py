@@ -30,7 +30,7 @@ from .symbol import Symbol
 
 __all__ = ["BatchEndParam", "FeedForward", "load_checkpoint", "load_params", "save_checkpoint"]
 
-BASE_ESTIMATOR = object  # what FeedForward derives from
+BASE_ESTIMATOR = object  # base class of FeedForward
 SKLEARN_INSTALLED = importlib.util.find_spec("sklearn") is not None
 
 complete_star_imports("model")

@@ -1,4 +1,4 @@
-"""`Monitor`: statistics of the arrays in executors, at intervals of batches."""
+"""`Monitor`: statistics of the arrays in executors, every few batches."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ Stat = Callable[[NDArray], "NDArray | list[NDArray]"]
 
 
 def root_mean_square(x: NDArray) -> NDArray:
-    """Return ``|x| / sqrt(size)``, the statistic that is taken by default."""
+    """Return ``|x| / sqrt(size)``, the default statistic."""
     return norm(x) / math.sqrt(x.size or 1)
 
 
 class Monitor:
-    """Watches the outputs and arguments of executors.
+    """Monitors the outputs and arguments of executors.
 
     Parameters
     ----------
     interval : int
-        How many batches lie between two that are watched.
+        Number of batches between monitored batches.
     stat_func : callable, optional
-        Makes a statistic, an NDArray or a list of them, from an array; by default ``|x| /
+        Function from an array to a statistic (an NDArray or a list); by default ``|x| /
         sqrt(size)``.
     pattern : str
-        A regular expression that the names of watched arrays begin with.
+        Regular expression that the beginning of names must match.
     sort : bool
-        Whether `toc` sorts by name.
+        Whether to sort the result of `toc` by name.
     monitor_all : bool
-        Whether the inputs of operators are watched as well as their outputs.
+        Whether to monitor the inputs of operators too.
 
     >>> x = mx.sym.var("x")
     >>> executor = mx.sym.relu(x, name="r").bind(mx.cpu(), {"x": mx.nd.array([-1.0, 2.0])})
@@ -82,7 +82,7 @@ class Monitor:
             self.queue.append((self.step, name, self.stat_func(array)))
 
     def install(self, exe: Any) -> None:
-        """Watch an executor too.
+        """Install the monitor on an executor.
 
         Parameters
         ----------
@@ -93,14 +93,14 @@ class Monitor:
         self.exes.append(exe)
 
     def tic(self) -> None:
-        """Begin a batch; call it before forward."""
+        """Start a batch; call it before forward."""
         if self.step % self.interval == 0:
             self.queue = []
             self.activated = True
         self.step += 1
 
     def toc(self) -> list[tuple[int, str, str]]:
-        """End a batch; return (batch, name, statistic as text) of all recorded statistics."""
+        """End a batch; return (batch, name, statistic as str) of all recorded statistics."""
         if not self.activated:
             return []
         for exe in self.exes:

@@ -11,9 +11,9 @@ __all__ = ["NameManager", "Prefix"]
 
 
 class NameManager(metaclass=AssignableClass):
-    """Names symbols and blocks without a name: ``hint0``, ``hint1``, ...
+    """Generates names of symbols and blocks: ``hint0``, ``hint1``, ...
 
-    Used as a scope, it starts its own counters.
+    As a scope, it has its own counters.
 
     >>> with NameManager() as names:
     ...     names.get(None, "conv"), names.get(None, "conv"), names.get("mine", "conv")
@@ -27,7 +27,7 @@ class NameManager(metaclass=AssignableClass):
         self._outer: list[NameManager] = []
 
     def get(self, name: str | None, hint: str) -> str:
-        """Return the explicit name, or else the hint with its next number."""
+        """Return the explicit name, or the hint with the next number."""
         if name:
             return name
         number = self._counter.get(hint, 0)
@@ -36,7 +36,7 @@ class NameManager(metaclass=AssignableClass):
 
     @classproperty
     def current(cls) -> NameManager:  # pyright: ignore[reportRedeclaration] (its setter)
-        """The manager in force in this thread."""
+        """The current manager of this thread."""
         return NameManager._current.value
 
     @current.setter

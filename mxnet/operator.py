@@ -1,7 +1,7 @@
-"""Operators that users write in Python: `CustomOp`, and the older `NumpyOp` and `NDArrayOp`.
+"""User-defined operators in Python: `CustomOp`, and the older `NumpyOp` and `NDArrayOp`.
 
-The class `CustomOpProp` describes an operator (its names, shapes and types) and makes `CustomOp`
-objects that compute. Both run in `mx.nd.Custom` and `mx.sym.Custom`.
+A `CustomOpProp` describes an operator (names, shapes and types) and creates `CustomOp` objects,
+which compute. Use them with `mx.nd.Custom` and `mx.sym.Custom`.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ __all__ = [
 
 
 class OperatorArguments(NamedTuple):
-    """How many arguments an operator has, their names and their types.
+    """Number, names and types of an operator's arguments.
 
     Parameters
     ----------
     narg
         Number of arguments.
     names
-        Their names.
+        Names of the arguments.
     types
-        Their types.
+        Types of the arguments.
 
     >>> mx.operator.get_operator_arguments("Activation").narg
     2
@@ -81,7 +81,7 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
 
 
 def _describe(attribute: Attribute) -> str:
-    """Return the type of an attribute and its default, as MXNet writes them."""
+    """Format the type and the default of an attribute as in MXNet."""
     label = attribute.type.label
     if label.endswith("} or None"):
         label = "{None, " + label[1:].removesuffix(" or None")

@@ -1,8 +1,7 @@
-"""`mx.profiler`: where the time goes, by torch's profiler under the operators' MXNet names.
+"""`mx.profiler`: profiling by torch's profiler, with MXNet's operator names.
 
 `set_state('run')` starts, `set_state('stop')` ends; `dump` writes a trace for chrome://tracing or
-https://ui.perfetto.dev, `dumps` returns statistics. While nothing runs, nothing is measured and
-operators cost what they always cost.
+https://ui.perfetto.dev, `dumps` returns statistics. A stopped profiler has no overhead.
 """
 
 from __future__ import annotations

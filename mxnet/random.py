@@ -1,9 +1,9 @@
 """The seed, and samplers under `mx.random`.
 
-One stream serves a device: torch's default generator. Operators draw from that of their device;
-shuffles and choices on the host (iterators, samplers, initializers) take theirs from the CPU's by
-`host_rng`. So one call of `seed` repeats everything. Programs that seed NumPy or Python's `random`
-count on the orders that MXNet drew from there: `host_order` gives them these.
+Each device has one stream, torch's default generator. Operators use the stream of their device;
+shuffles and choices on the host (iterators, samplers, initializers) use the CPU's by `host_rng`. So
+`seed` makes everything reproducible. If a program seeds NumPy or Python's `random`, `host_order`
+draws orders from these streams, as MXNet does.
 """
 
 from __future__ import annotations
@@ -48,18 +48,19 @@ __all__ = [
 ]
 
 _SEEDS = 2**64
-_WORDS = random.getstate()[1][:-1]  # the last number is the position, which every draw moves
+# The last element is the position, which changes with every draw.
+_WORDS = random.getstate()[1][:-1]
 
 
 def seed(seed_state: int, ctx: Context | str = "all") -> None:
-    """Restart the random streams, so that what follows repeats.
+    """Seed the random streams.
 
     Parameters
     ----------
     seed_state : int
         The seed, any integer.
     ctx : Context, or 'all'
-        The device whose stream is meant. All CPU contexts share one.
+        Device whose stream is seeded; all CPU contexts share one.
 
     >>> mx.random.seed(128)
     >>> first = mx.random.uniform(shape=(2,)).asnumpy()
@@ -77,10 +78,9 @@ def seed(seed_state: int, ctx: Context | str = "all") -> None:
 
 
 def host_rng() -> np.random.Generator:
-    """Return a NumPy generator whose own seed is drawn from the CPU's stream.
+    """Return a NumPy generator seeded from the CPU's stream.
 
-    Each caller gets its own, so threads do not meet; under one `seed` the same calls give the
-    same generators.
+    Each caller gets its own generator, so that threads do not interfere.
 
     >>> mx.random.seed(7)
     >>> first = mx.random.host_rng().permutation(5)
@@ -93,15 +93,15 @@ def host_rng() -> np.random.Generator:
 
 
 def host_order(count: int) -> np.ndarray:
-    """Return the numbers below `count` in random order, for a shuffle on the host.
+    """Return a random permutation of the numbers below `count`, for shuffling on the host.
 
-    If the program called `numpy.random.seed`, NumPy shuffles, as it always does in MXNet: the
-    order is the one that MXNet has. Otherwise `mx.random.seed` makes the orders repeat.
+    If the program has called `numpy.random.seed`, the order is NumPy's, as in MXNet. Otherwise it
+    is determined by `mx.random.seed`.
 
     Parameters
     ----------
     count : int
-        How many numbers.
+        Number of elements.
 
     >>> np.random.seed(0)
     >>> mx.random.host_order(6)
@@ -113,13 +113,13 @@ def host_order(count: int) -> np.ndarray:
 
 
 def numpy_is_seeded() -> bool:
-    """Return whether the program called `numpy.random.seed`: before, there is a seed sequence."""
+    """Return whether the program has called `numpy.random.seed`."""
     return getattr(np.random.mtrand.get_bit_generator(), "seed_seq", None) is None
 
 
 def streams_are_seeded() -> bool:
-    """Return whether the program seeded NumPy and, after the import, Python's `random`.
+    """Return whether the program has seeded NumPy and, after the import, Python's `random`.
 
-    Some hundred draws from `random` look like a seed: its orders are those of MXNet in any case.
+    Some hundred draws from `random` look like a seed; the order is then MXNet's too.
     """
     return numpy_is_seeded() and random.getstate()[1][:-1] != _WORDS

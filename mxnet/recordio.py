@@ -32,7 +32,7 @@ __all__ = [
 OnError = Literal["raise", "skip"]
 
 IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])
-IRHeader.__doc__ = """What stands before the image in an image record.
+IRHeader.__doc__ = """The header of an image record.
 
 Pickles know it as ``HEADER``.
 
@@ -43,9 +43,9 @@ flag
 label
     A number, or an array.
 id
-    The number of the record.
+    Id of the record.
 id2
-    A free number.
+    Second id, by default 0.
 
 >>> IRHeader(0, 4.0, 7, 0).label
 4.0
@@ -59,11 +59,11 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 class ShortRecord(FormatError, struct.error):
-    """An image record has fewer bytes than its header."""
+    """Raised if an image record is shorter than its header."""
 
 
 class MXRecordIO:
-    """Reads or writes the records of a file one after the other.
+    """Reads or writes the records of a file sequentially.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ class MXRecordIO:
     flag : 'r' or 'w'
         ``'r'`` to read, ``'w'`` to write.
     on_error : 'raise' or 'skip'
-        What to do where a file that is read is damaged: raise `FormatError`, or skip to the next
-        whole record. `damage` then lists what was left out, and `skipped` counts the ranges.
+        What to do with damage in a file: raise `FormatError`, or skip to the next whole record.
+        `damage` then lists the skipped ranges, and `skipped` is their number.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "two.rec")
@@ -88,7 +88,7 @@ class MXRecordIO:
         self, uri: str | os.PathLike[str], flag: str, *, on_error: OnError = "raise"
     ) -> None:
         if on_error not in ("raise", "skip"):
-            raise ValueError(f"on_error is 'raise' or 'skip', not {on_error!r}")
+            raise ValueError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
         self.uri = os.fspath(uri)
         self.flag = flag
         self.on_error = on_error
@@ -97,9 +97,9 @@ class MXRecordIO:
         self.open()
 
     def open(self) -> None:
-        """Open the file at its beginning; what is written appears when it is closed."""
+        """Open the file at its beginning; a written file is created when it is closed."""
         if self.flag not in ("r", "w"):
-            raise ValueError(f"Invalid flag {self.flag}: it is 'r' to read or 'w' to write")
+            raise ValueError(f"Invalid flag {self.flag}: use 'r' to read or 'w' to write")
         self.writable = self.flag == "w"
         self.handle = (RecordWriter if self.writable else RecordReader)(self.uri)
         self.pid = os.getpid()
@@ -108,7 +108,7 @@ class MXRecordIO:
         self._go_to(0)
 
     def close(self) -> None:
-        """Close the file; what was written is then in it."""
+        """Close the file; a written file is then complete."""
         if not self.is_open:
             return
         self.is_open, self.pid = False, None
@@ -116,7 +116,7 @@ class MXRecordIO:
         self.handle.close()
 
     def discard(self) -> None:
-        """Close a file that was opened for writing and leave the older one in its place."""
+        """Close a file without writing; an older file is unchanged."""
         if not self.is_open or not self.writable:
             self.close()
             return
@@ -141,7 +141,7 @@ class MXRecordIO:
             Bytes of the record.
         """
         if isinstance(buf, str) or not isinstance(buf, bytes | bytearray | memoryview):
-            raise TypeError(f"A record is made of bytes, not {type(buf).__name__}")
+            raise TypeError(f"A record must be bytes, not {type(buf).__name__}")
         self._opened(True).write(buf)
 
     def read(self) -> bytes | None:
@@ -154,7 +154,7 @@ class MXRecordIO:
 
     @property
     def skipped(self) -> int:
-        """How many damaged ranges were left out since the file was opened or reset."""
+        """Number of damaged ranges skipped since the file was opened or reset."""
         return len(self.damage)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -213,11 +213,11 @@ class MXRecordIO:
 
 
 class WrongDirection(MXNetError, AssertionError):
-    """A file that was opened for reading is written to, or the other way round."""
+    """Raised if a file opened for reading is written, or vice versa."""
 
 
 class MXIndexedRecordIO(MXRecordIO):
-    """Reads or writes records by key; an index file (`.idx`) holds where each lies.
+    """Reads or writes records by key; an index file (`.idx`) has their offsets.
 
     Parameters
     ----------
@@ -228,10 +228,10 @@ class MXIndexedRecordIO(MXRecordIO):
     flag : 'r' or 'w'
         ``'r'`` to read, ``'w'`` to write.
     key_type : type
-        Makes keys of the text in the index file.
+        Type of the keys in the index file.
     on_error : 'raise' or 'skip'
-        As in `MXRecordIO`; lines of the index that make no sense are left out too. `read_idx`
-        raises in either case, for there is no next record to continue with.
+        See `MXRecordIO`; invalid lines of the index are skipped too. `read_idx` always raises for
+        damage.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "two.rec")
@@ -263,7 +263,7 @@ class MXIndexedRecordIO(MXRecordIO):
         """Open both files."""
         super().open()
         self.idx, self.keys, self.skipped_lines = {}, [], 0
-        self._lines: list[str] = []  # they wait here, so that a forked child never writes them
+        self._lines: list[str] = []  # buffered here, so that a forked child does not write them
         try:
             if self.writable:
                 self._index_file = AtomicFile(local_path(self.idx_path))
@@ -297,7 +297,7 @@ class MXIndexedRecordIO(MXRecordIO):
             raise
 
     def discard(self) -> None:
-        """Close both files and leave the older ones in their places."""
+        """Close both files without writing; older files are unchanged."""
         if self._index_file is not None:
             self.fidx = None
             if self.pid in (None, os.getpid()):
@@ -307,7 +307,7 @@ class MXIndexedRecordIO(MXRecordIO):
         super().discard()
 
     def seek(self, idx: Any) -> None:
-        """Move to the record of this key, which the next `read` returns.
+        """Seek the record of a key, which the next `read` returns.
 
         Parameters
         ----------
@@ -326,7 +326,7 @@ class MXIndexedRecordIO(MXRecordIO):
         return self._opened(True).position
 
     def read_idx(self, idx: Any) -> bytes:
-        """Return the record of this key.
+        """Return the record of a key.
 
         Parameters
         ----------
@@ -343,7 +343,7 @@ class MXIndexedRecordIO(MXRecordIO):
         return record
 
     def write_idx(self, idx: Any, buf: bytes) -> None:
-        """Add a record and note where it lies under this key.
+        """Add a record with a key.
 
         Parameters
         ----------
@@ -362,7 +362,7 @@ class MXIndexedRecordIO(MXRecordIO):
 
     def _write_lines(self) -> None:
         self._index_file.stream.write("".join(self._lines).encode())
-        self._index_file.stream.flush()  # a forked child must not find them in a buffer
+        self._index_file.stream.flush()  # a forked child must not have them in a buffer
         self._lines = []
 
     def __getstate__(self) -> dict[str, Any]:
@@ -370,13 +370,13 @@ class MXIndexedRecordIO(MXRecordIO):
 
 
 class MissingKey(MXNetError, KeyError):
-    """The index has no such key."""
+    """Raised if the index does not have a key."""
 
     __str__ = MXNetError.__str__  # KeyError's would quote the message
 
 
 def pack(header: IRHeader, s: bytes) -> bytes:
-    """Put the header before the bytes of an image; an array of labels goes between them.
+    """Pack a header, optional labels and the bytes of an image into a record.
 
     Parameters
     ----------
@@ -392,7 +392,7 @@ def pack(header: IRHeader, s: bytes) -> bytes:
     if isinstance(header.label, numbers.Number):
         label = header.label
         if isinstance(label, float) and math.isfinite(label) and abs(label) > _LARGEST:
-            label = math.copysign(math.inf, label)  # as float32 would hold it
+            label = math.copysign(math.inf, label)  # rounded to float32
         return _IR_HEAD.pack(0, label, header.id, header.id2) + s
     labels = np.asarray(header.label, dtype="<f4")
     head = _IR_HEAD.pack(labels.size, 0, header.id, header.id2)
@@ -400,7 +400,7 @@ def pack(header: IRHeader, s: bytes) -> bytes:
 
 
 def unpack(s: bytes) -> tuple[IRHeader, bytes]:
-    """Split a record into its header and the bytes of the image.
+    """Unpack a record into its header and the bytes of the image.
 
     Parameters
     ----------
@@ -418,7 +418,7 @@ def unpack(s: bytes) -> tuple[IRHeader, bytes]:
         return header, content
     if 4 * header.flag > len(content):
         raise FormatError(
-            f"Image record {header.id} should have {header.flag} labels of 4 bytes, and only "
+            f"Image record {header.id} should have {header.flag} labels of 4 bytes, but only "
             f"{len(content)} bytes follow its header."
         )
     labels = np.frombuffer(content, "<f4", header.flag).astype(np.float32, copy=False)
@@ -426,16 +426,16 @@ def unpack(s: bytes) -> tuple[IRHeader, bytes]:
 
 
 def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray | None]:
-    """Split a record into its header and the pixels, blue first; None if there is no image.
+    """Unpack a record into its header and the decoded image (BGR), or None without an image.
 
-    ``iscolor`` is OpenCV's flag: 1 three channels, 0 gray, -1 as stored.
+    ``iscolor`` is OpenCV's flag: 1 color, 0 gray, -1 as stored.
 
     Parameters
     ----------
     s
         Bytes of the record.
     iscolor
-        OpenCV's flag: 1 for three channels, 0 for gray, -1 as stored.
+        OpenCV's flag: 1 for color, 0 for gray, -1 as stored.
 
     >>> header = mx.recordio.IRHeader(0, 4.0, 7, 0)
     >>> record = mx.recordio.pack_img(header, np.zeros((2, 3, 3), "uint8"))
@@ -451,21 +451,20 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray | None
 
 
 def pack_img(header: IRHeader, img: np.ndarray, quality: int = 95, img_fmt: str = ".jpg") -> bytes:
-    """Put the header before an image (blue first) that is compressed here.
+    """Encode an image (BGR) and pack it with a header into a record.
 
-    ``quality`` is that of JPEG, 0 to 100, or the compression of PNG, 0 to 9; what lies beyond
-    counts as the nearest end.
+    Values of ``quality`` out of range are clamped.
 
     Parameters
     ----------
     header
         The header, an `IRHeader`.
     img
-        The image, of shape ``(height, width, channels)``, blue first.
+        The image, of shape ``(height, width, channels)``, in BGR order.
     quality
         Quality of JPEG, 0 to 100, or compression of PNG, 0 to 9.
     img_fmt
-        Format, as the end of a file name: ``'.jpg'`` or ``'.png'``.
+        Format as a file extension: ``'.jpg'`` or ``'.png'``.
 
     >>> header = mx.recordio.IRHeader(0, 4.0, 7, 0)
     >>> record = mx.recordio.pack_img(header, np.zeros((2, 3, 3), "uint8"), img_fmt=".png")

@@ -1,7 +1,6 @@
-"""Registries of classes by nickname: how initializers, metrics and the like are made by name.
+"""Registries of classes by name, for initializers, metrics and others.
 
-One registry for each base class. Names are lower-case; a class goes by its own name unless
-another is given.
+Each base class has a registry. Names are lowercase, by default the class name.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _registries: dict[type, dict[str, type]] = {}
 
 
 class RegistryError(InvalidValue, KeyError):
-    """No class goes by the name, or what was given does not name one."""
+    """Raised for unknown names and invalid descriptions."""
 
     __str__ = MXNetError.__str__  # KeyError's would quote the message
 
@@ -48,7 +47,7 @@ def get_register_func(base_class: type, nickname: str) -> Callable:
     base_class
         The base class.
     nickname
-        What its classes are called in messages.
+        Name of such classes in messages.
 
     >>> class Shape: ...
     >>> register = get_register_func(Shape, "shape")
@@ -99,7 +98,7 @@ def get_alias_func(base_class: type, nickname: str) -> Callable:
     base_class
         The base class.
     nickname
-        What its classes are called in messages.
+        Name of such classes in messages.
 
     >>> class Color: ...
     >>> alias = get_alias_func(Color, "color")
@@ -132,14 +131,14 @@ def get_alias_func(base_class: type, nickname: str) -> Callable:
 
 
 def get_create_func(base_class: type, nickname: str) -> Callable:
-    """Return the function that makes instances from a name, a description or JSON.
+    """Return the function that creates instances from a name, a description or JSON.
 
     Parameters
     ----------
     base_class
         The base class.
     nickname
-        What its classes are called in messages.
+        Name of such classes in messages.
 
     >>> class Animal:
     ...     def __init__(self, legs=4):

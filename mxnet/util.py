@@ -1,7 +1,7 @@
-"""Switches between classic and NumPy semantics, and system queries.
+"""Classic and NumPy semantics, and system queries.
 
-Two switches belong to each thread: the semantics of shapes (kept in `base`) and the class of
-new arrays, legacy ones or those of `mx.np`.
+Each thread has two settings: the shape semantics (in `base`) and the class of new arrays, classic
+or `mx.np`.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Thing = TypeVar("Thing", bound=Callable)
 
 
 class _Innermost(threading.local):
-    """The innermost scope of each thread; every block asks for it."""
+    """The innermost scope of each thread."""
 
     value: Any = None
 
 
 class _NumpyArrayScope:
-    """Scope in which blocks make arrays of `mx.np`, or classic ones; each thread has its own."""
+    """Scope in which blocks create arrays of `mx.np`, or classic ones; thread-local."""
 
     _current: ClassVar[Any] = _Innermost()
 
@@ -54,11 +54,11 @@ class _NumpyArrayScope:
         _NumpyArrayScope._current.value = self._old_scope
 
 
-# -- the switches ------------------------------------------------------------------------------
+# -- settings ------------------------------------------------------------------------------
 
 
 def is_np_array() -> bool:
-    """Return whether blocks make `mx.np.ndarray`s rather than classic arrays in this thread.
+    """Return whether blocks create `mx.np.ndarray`s instead of classic arrays in this thread.
 
     >>> is_np_array()
     False
@@ -70,13 +70,13 @@ def is_np_array() -> bool:
 def set_np_shape(active: bool | int) -> bool:
     """Set NumPy or classic shape semantics; return the previous setting.
 
-    In NumPy's meaning ``()`` is the shape of a scalar and 0 is a size; in the classic one both
+    In NumPy semantics ``()`` is the shape of a scalar and 0 is a size; in classic semantics both
     mean "unknown".
 
     Parameters
     ----------
     active
-        Whether to choose NumPy's meaning; 2 chooses it for all threads.
+        Whether to use NumPy semantics; 2: in all threads.
 
     >>> before = set_np_shape(True)
     >>> mx.nd.ones(()).shape, set_np_shape(before)
@@ -103,9 +103,9 @@ def set_np(shape: bool = True, array: bool = True) -> None:
     Parameters
     ----------
     shape
-        Whether shapes have NumPy's meaning.
+        Whether to use NumPy shape semantics.
     array
-        Whether blocks make arrays of `mx.np`.
+        Whether blocks create arrays of `mx.np`.
 
     >>> set_np(shape=True, array=False)
     >>> is_np_shape()
@@ -138,7 +138,7 @@ def np_shape(active: bool = True) -> Iterator[None]:
     Parameters
     ----------
     active
-        Whether to choose NumPy's meaning.
+        Whether to use NumPy semantics.
 
     >>> with np_shape():
     ...     mx.nd.zeros((0, 2)).shape
@@ -152,12 +152,12 @@ def np_shape(active: bool = True) -> Iterator[None]:
 
 
 def np_array(active: bool = True) -> _NumpyArrayScope:
-    """Return a scope in which blocks make arrays of `mx.np`, or with False classic ones.
+    """Return a scope in which blocks create arrays of `mx.np`, or with False classic ones.
 
     Parameters
     ----------
     active
-        Whether to choose NumPy's meaning.
+        Whether to use NumPy semantics.
 
     >>> with mx.util.np_array():
     ...     mx.util.is_np_array()
@@ -187,9 +187,9 @@ def _decorate(func: Any, name: str, scope: Callable[[], Any]) -> Any:
 
 
 def _members(cls: type) -> dict[str, Any]:
-    """Return what a class defines, and the public methods and properties that it inherits.
+    """Return the attributes that a class defines, and inherited public methods and properties.
 
-    Those make arrays too, such as `initialize`. Attributes are set and looked up without.
+    Inherited methods such as `initialize` create arrays too. Attribute access is not wrapped.
     """
     inherited = {
         key: value
@@ -267,7 +267,7 @@ def use_np(func: Thing) -> Thing:
 
 
 def set_module(module: str | None) -> Callable[[Thing], Thing]:
-    """Set the module under which a function or class is shown.
+    """Set the ``__module__`` of a function or class.
 
     Parameters
     ----------
@@ -288,9 +288,9 @@ def set_module(module: str | None) -> Callable[[Thing], Thing]:
     return decorate
 
 
-# -- arguments that NumPy's universal functions have and MXNet's do not ------------------------
+# -- NumPy's arguments of universal functions that MXNet does not support ------------------------
 
-# Accepted at these values only.
+# Accepted values.
 _UFUNC_DEFAULTS = {
     "where": True,
     "casting": "same_kind",
@@ -313,7 +313,7 @@ def np_ufunc_legal_option(key: str, value: Any) -> bool:
     key
         Name of the argument.
     value
-        Its value.
+        Value of the argument.
 
     >>> np_ufunc_legal_option("casting", "unsafe"), np_ufunc_legal_option("casting", "fast")
     (True, False)
@@ -349,9 +349,7 @@ def check_ufunc_keywords(name: str, given: dict[str, Any]) -> None:
         if value is default or value == default:
             continue
         if np_ufunc_legal_option(key, value):
-            raise NotImplementedError(
-                f"{key}={value} is not implemented yet for operator {name}; leave it out."
-            )
+            raise NotImplementedError(f"{key}={value} is not implemented yet for operator {name}.")
         raise TypeError(f"{key}={value} not understood for operator {name}")
 
 
@@ -365,7 +363,7 @@ def _wrap_ufunc(func: Callable) -> Callable:
 
 
 def wrap_np_unary_func(func: Callable) -> Callable:
-    """Return a function of one array that takes NumPy's other arguments, at their defaults only.
+    """Wrap a unary function to accept NumPy's other arguments with default values.
 
     Parameters
     ----------
@@ -382,7 +380,7 @@ def wrap_np_unary_func(func: Callable) -> Callable:
 
 
 def wrap_np_binary_func(func: Callable) -> Callable:
-    """Return a function of two arrays that takes NumPy's other arguments, at their defaults only.
+    """Wrap a binary function to accept NumPy's other arguments with default values.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """The command `mx`: parses the command line without importing torch, then runs one command.
 
 This package is next to `mxnet` rather than in it, because importing `mxnet` imports torch;
-``mx --help``, ``mx --version``, wrong arguments and completion answer at once. `commands` declares
-the commands; each one's module, which may import `mxnet`, is imported when it is chosen.
+``mx --help``, ``mx --version``, wrong arguments and completion respond immediately. `commands`
+declares the commands; each one's module, which may import `mxnet`, is imported when it is chosen.
 
 Little is imported here, so that Ctrl-C ends the command with a line almost from its start.
 """

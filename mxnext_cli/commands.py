@@ -1,7 +1,7 @@
 """The command line of `mx`: one function declares each command, its help and its arguments.
 
 Scripts that complete the command line are generated from these declarations. Nothing here imports
-torch, so help, wrong arguments and completion answer at once.
+torch, so help, wrong arguments and completion respond immediately.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ def predict(parser: Parser) -> None:
     add("--labels", help="file with the name of one class per line")
     add("--top", type=_positive, default=5, help="how many classes to show")
     add("--softmax", action="store_true", help="turn scores into probabilities")
-    add("--batch", type=_positive, default=32, help="how many inputs at once")
+    add("--batch", type=_positive, default=32, help="number of inputs per batch")
     _add_preparation(parser)
     _add_json(parser)
 

@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _dynamic_shapes(args: argparse.Namespace, shapes: Shapes) -> dict[str, Any] | None:
-    """Return what is to be free: axes with names, or shapes where all is said; None: the batch."""
+    """Return the dynamic sizes: named axes, or complete shapes; None: the batch."""
     axis = args.dynamic_batch
     if axis is None and not args.dynamic:
         return None

@@ -139,7 +139,7 @@ def parse_device(text: str | None) -> Context:
     if match is None:
         raise UsageError(f"--device {text}: it is cpu, gpu or gpu:1")
     ctx = Context(match[1], int(match[2] or match[3] or 0))
-    torch_device(ctx)  # a GPU that is not there is an error at once
+    torch_device(ctx)  # raises immediately for a missing GPU
     return ctx
 
 

@@ -1,4 +1,4 @@
-"""What commands print: tables (drawn by rich on terminals, plain elsewhere), facts and JSON."""
+"""Output of commands: tables (by rich on terminals, plain elsewhere), facts and JSON."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def write_outputs(path: Path, outputs: dict[str, np.ndarray]) -> None:
 
 
 class Preparation(NamedTuple):
-    """How an image becomes an array: resize, crop, scale, mean, std, layout."""
+    """Preprocessing of images: resize, crop, scale, mean, std, layout."""
 
     resize: int | None = None
     crop: int | None = None

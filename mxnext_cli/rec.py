@@ -58,7 +58,7 @@ def _labels(header: IRHeader) -> list[float]:
 
 
 class Survey(NamedTuple):
-    """What a record file holds."""
+    """Content of a record file."""
 
     sizes: list[int]
     kinds: collections.Counter[str]  # by the extension of images; "" for other records

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
         return _list(args)
     name = args.name.lower()
     if name not in model_store.SHA1:
-        raise UsageError(f"{args.name} is none of {', '.join(sorted(model_store.SHA1))}")
+        raise UsageError(f"{args.name} must be one of {', '.join(sorted(model_store.SHA1))}")
     if args.to == "torchvision":
         return _write_torchvision(args, name)
     if args.source is None:

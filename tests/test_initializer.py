@@ -111,7 +111,7 @@ def test_fused_rnn_from_json_and_by_attribute():
     made = filled(init.Zero(), InitDesc("p", {"__init__": fused.dumps()}), (42,))
     assert made[:30].tolist() == [1.0] * 30
     assert made[30:].tolist() == [0.0] * 12
-    with pytest.raises(ValueError, match="do not make an RNN"):
+    with pytest.raises(ValueError, match="do not match an RNN"):
         filled(fused, InitDesc("p_weight"), (41,))
 
 
@@ -164,7 +164,7 @@ def test_mixed_uses_the_first_matching_pattern():
     assert filled(mixed, InitDesc("a_weight"), (1,)).tolist() == [2]
     with pytest.raises(ValueError, match="did not match any pattern"):
         filled(init.Mixed(["bias"], [init.Zero()]), InitDesc("a_weight"), (1,))
-    with pytest.raises(ValueError, match="one initializer a pattern"):
+    with pytest.raises(ValueError, match="one initializer per pattern"):
         init.Mixed(["a", "b"], [init.Zero()])
 
 
@@ -201,7 +201,7 @@ def test_verbose_initializer_logs(caplog):
         (lambda: init.Xavier(factor_type="x"), (3, 3), "Incorrect factor type"),
         (lambda: init.Orthogonal(rand_type="x"), (3, 3), "Unknown random type"),
         (lambda: init.Bilinear(), (3, 3), "4 dimensions"),
-        (lambda: init.FusedRNN(None, 2, 1, "gru"), (42,), "whole model"),
+        (lambda: init.FusedRNN(None, 2, 1, "gru"), (42,), "model's initializer"),
         (lambda: init.FusedRNN(None, 2, 1, "x"), (42,), "Unknown mode"),
     ],
 )

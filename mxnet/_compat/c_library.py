@@ -1,7 +1,7 @@
 """Functions of MXNet's C library that programs call by ctypes through `mx.base._LIB`.
 
-Each takes what ctypes passes (numbers, ``c_char_p``, ``byref`` of where results go), returns 0, or
--1 after a failure, whose error `base.check_call` raises. A handle is a number of this module.
+Arguments are those of ctypes (numbers, ``c_char_p``, ``byref`` for results). The result is 0, or -1
+after an error, which `base.check_call` raises. A handle is a number of this module.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VERSION = 10901  # 1.9.1, in digits
 
 
 class _Last(threading.local):
-    """A thread's last error, and the results that returned pointers refer to."""
+    """A thread's last error, and the objects that returned pointers refer to."""
 
     error: BaseException | None = None
     arrays: list[NDArray]
@@ -36,7 +36,7 @@ class _Last(threading.local):
 
 
 class _Reader:
-    """An open record file, the offset of the next record, and the record that was read last."""
+    """An open record file, the offset of the next record, and the last record."""
 
     def __init__(self, path: str) -> None:
         self.file = RecordReader(path)
@@ -57,7 +57,7 @@ def last_error() -> BaseException | None:
 
 
 def _c_function(function: Callable[..., None]) -> Callable[..., int]:
-    """Register a function that returns an error code in place of raising errors."""
+    """Register a function that returns an error code instead of raising."""
 
     @functools.wraps(function)
     def call(*args: Any) -> int:

@@ -1,9 +1,8 @@
-"""Adjustments for packages written for MXNet that would not run with today's torch and NumPy.
+"""Adjustments of packages for MXNet that do not work with current torch and NumPy.
 
-MXNext runs on torch, so torch is always installed; some packages refuse versions of it that they
-do not know, although they never use it together with MXNet. Others use names that NumPy has lost
-since. `ADJUSTMENTS` lists the modules concerned; each function is called right after a module is
-imported, and changes nothing but what its docstring names.
+Some packages raise for unknown versions of torch, which MXNext requires, although they do not use
+it with MXNet. Others use names removed from NumPy. `ADJUSTMENTS` lists these modules; each function
+is called directly after the import of a module, and changes only what its docstring describes.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _functions: dict[str, tuple[Function, During]] = {}
 
 
 def call_after_import(name: str, function: Function, during: During = nullcontext) -> None:
-    """Call ``function(module)`` when a module is imported, or now if it has been.
+    """Call ``function(module)`` after a module is imported, or immediately if it already is.
 
     ``package.*`` means a package and all of its modules. The module runs inside the context
     that `during` returns.
@@ -65,7 +64,7 @@ class _Finder(MetaPathFinder):
         functions = [_functions[name] for name in names if name in _functions]
         if not functions:
             return None
-        # Only later finders: an earlier one that asks others too would ask us again, without end.
+        # Only later finders: an earlier one that calls other finders would recurse.
         for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
             find = getattr(finder, "find_spec", None)
             spec = find(fullname, path, target) if find is not None else None
@@ -132,7 +131,7 @@ REMOVED_NAMES: dict[str, Any] = {
 
 
 class _OldNumPy(ModuleType):
-    """NumPy, with the names that it has removed."""
+    """NumPy with removed names."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -145,7 +144,7 @@ class _OldNumPy(ModuleType):
 
 @contextmanager
 def lend_numpy_names() -> Iterator[None]:
-    """Add NumPy's old names while a module that uses them is imported."""
+    """Return a scope that adds removed names to NumPy."""
     lent = [name for name in REMOVED_NAMES if name not in vars(np) and not _has(name)]
     for name in lent:
         setattr(np, name, REMOVED_NAMES[name])
@@ -168,7 +167,7 @@ _old_numpy = _OldNumPy("numpy", np.__doc__)
 def restore_numpy_names(module: ModuleType) -> None:
     """Replace the global ``np`` (or ``numpy``) of a module by a NumPy that has the old names.
 
-    NumPy itself stays as it is, and so does every other module.
+    NumPy and other modules are not changed.
     """
     for name in ("np", "numpy", "onp", "_np"):
         if vars(module).get(name) is np:
@@ -181,8 +180,8 @@ def restore_numpy_names(module: ModuleType) -> None:
 def skip_torch_check(check: ModuleType) -> None:
     """Make ``gluoncv.check._require_pytorch_version`` raise ImportError instead of RuntimeError.
 
-    GluonCV takes an ImportError for "there is no torch" and continues with MXNet alone; its models
-    in torch need the torch 1.x that they were written for.
+    GluonCV handles an ImportError as missing torch and continues with MXNet; its torch models need
+    torch 1.x.
     """
     if not hasattr(check, "_require_pytorch_version"):
         return

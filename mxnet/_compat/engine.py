@@ -1,9 +1,9 @@
-"""Bulk execution: accepted for compatibility, without effect.
+"""Bulk execution, accepted for compatibility.
 
-MXNet's engine ran several small operators as one task of its scheduler. Here every operator is
-one call of a torch kernel, and graphs are prepared as a whole, so there is nothing to bundle.
+MXNet's engine bundled several small operators into one task. Here every operator is a call of a
+torch kernel, so there is nothing to bundle.
 
-As MXNet's engine did, this module also sees that a forked process can continue computing.
+This module also makes computation in forked processes possible, like MXNet's engine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 _bulk_size = 0
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    # Threads of OpenMP do not come along into a fork; a kernel that asks for them waits forever.
+    # OpenMP's threads do not exist in a forked process; a kernel that uses them would wait forever.
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 

@@ -99,7 +99,7 @@ class DataParallelExecutorGroup(executor_group.DataParallelExecutorGroup):
 class DataParallelExecutorManager:
     """Executors on several devices, for custom training loops.
 
-    `mx.mod.Module` does the same and more; this is for programs that were written before it.
+    For old programs; use `mx.mod.Module`.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class DataParallelExecutorManager:
     arg_names, param_names, aux_names : list of str
         All arguments, those that are trained, and the auxiliary states.
     work_load_list : list of float, optional
-        How much of the batch each device gets, in proportion.
+        Relative size of each device's part of the batch.
     logger : logging.Logger, optional
     sym_gen : callable, optional
         Returns the symbol for a bucket key; `train_data` then has a `default_bucket_key`.

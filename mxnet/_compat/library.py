@@ -1,4 +1,4 @@
-"""Libraries of operators in C++, which MXNet could load while running."""
+"""Loading of C++ operator libraries, which is not supported."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _SUFFIXES = (".so", ".dll", ".dylib")
 
 
 def load(path: str, verbose: bool = True) -> None:
-    """Raise an error: a library of operators for MXNet's C++ cannot run on torch.
+    """Not supported: operators for MXNet's C++ engine cannot run on torch.
 
     Parameters
     ----------
     path
         Path of the library.
     verbose
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> mx.library.load("operators.so")
     Traceback (most recent call last):

@@ -49,9 +49,9 @@ def get_logger(
     filename
         File to write to; by default the standard error.
     filemode
-        How to open the file: ``'a'`` to append (the default), ``'w'`` to start over.
+        Mode of the file: ``'a'`` to append (the default), ``'w'`` to overwrite.
     level
-        Least level that is written.
+        Minimum level.
 
     >>> get_logger("training", level=INFO).level == INFO
     True
@@ -85,9 +85,9 @@ def getLogger(
     filename
         File to write to; by default the standard error.
     filemode
-        How to open the file: ``'a'`` to append (the default), ``'w'`` to start over.
+        Mode of the file: ``'a'`` to append (the default), ``'w'`` to overwrite.
     level
-        Least level that is written.
+        Minimum level.
 
     >>> import warnings
     >>> warnings.simplefilter("ignore")

@@ -1,8 +1,8 @@
-"""Plan which results of a symbol are recomputed in backward, to train with less memory.
+"""Planning of recomputation, to train with less memory.
 
 `search_plan` marks the nodes of a symbol with ``__force_mirroring__``; executors and hybridized
-blocks compute them again when backward needs them. ``MXNET_BACKWARD_DO_MIRROR=1`` and
-``net.hybridize(recompute=...)`` do the same without a symbol in hand.
+blocks recompute them in backward. ``MXNET_BACKWARD_DO_MIRROR=1`` and
+``net.hybridize(recompute=...)`` do the same without a symbol.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ def search_plan(
     limit: int | None = None,
     **shapes: tuple[int, ...],
 ) -> Symbol:
-    """Return the symbol with nodes marked for recomputation, so that training stores fewer bytes.
+    """Return the symbol with nodes marked for recomputation, to reduce the memory of training.
 
     Parameters
     ----------
     sym : Symbol
-        The network; it stays as it is.
+        The network; it is not changed.
     ntrial : int
         Accepted for compatibility: all plans are compared.
     type_dict : dict
         Data types by argument.
     limit : int
-        Megabytes that results may take; without it they are made as few as possible.
+        Maximum memory of results in megabytes; by default minimized.
     shapes
         Shapes of inputs, enough to infer all others.
 
@@ -91,7 +91,7 @@ def _infer_types(
     if unknown:
         raise ValueError(
             f"The shapes of {', '.join(shapes) or 'no inputs'} are not enough to infer those of "
-            f"{', '.join(unknown)}: give more of them."
+            f"{', '.join(unknown)}: pass more of them."
         )
     types = dict.fromkeys(known_shapes, dtypes.to_torch("float32"))
     types.update({n: dtypes.to_torch(t) for n, t in (type_dict or {}).items()})

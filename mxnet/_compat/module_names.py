@@ -1,7 +1,7 @@
-"""Names of modules that differ from where the code is: aliases, and modules that are absent.
+"""Aliases of modules, and errors for absent modules.
 
-``import mxnet.onnx`` gives the module `mxnet.interop.onnx`, with all that is below it. Importing a
-module of MXNet that does not exist raises an ImportError that says what to use instead.
+``import mxnet.onnx`` imports `mxnet.interop.onnx`, including submodules. Importing an absent module
+of MXNet raises an ImportError with a replacement.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import CodeType, ModuleType
 from typing import NoReturn
 
 PACKAGE = "mxnet"
-# Public name -> where the module is.
+# Public name -> actual module.
 ALIASES = {
     "_numpy_op_doc": "_compat._numpy_op_doc",
     "checkpoint": "formats.checkpoints",
@@ -58,7 +58,7 @@ INSTEAD = {
 
 
 def find_alias(name: str) -> str | None:
-    """Return the full name of the module that a name below the package is an alias of.
+    """Return the actual name of an aliased module, or None.
 
     >>> find_alias("onnx.mx2onnx"), find_alias("gluon")
     ('mxnet.interop.onnx.mx2onnx', None)
@@ -72,7 +72,7 @@ def find_alias(name: str) -> str | None:
 
 
 def explain(name: str) -> NoReturn:
-    """Raise an ImportError that says what to use instead of a module.
+    """Raise an ImportError with the replacement of a module.
 
     >>> explain("eia")
     Traceback (most recent call last):
@@ -83,7 +83,7 @@ def explain(name: str) -> NoReturn:
 
 
 class _ModuleNames(MetaPathFinder, InspectLoader):
-    """Finds modules by their aliases, and explains which ones are absent."""
+    """Finds aliased modules, and raises for absent ones."""
 
     def find_spec(
         self, fullname: str, path: object = None, target: ModuleType | None = None
@@ -113,7 +113,7 @@ class _ModuleNames(MetaPathFinder, InspectLoader):
         return loader.get_source(name)
 
     def _find_loader(self, fullname: str) -> tuple[InspectLoader, str]:
-        """Return the loader of the module that an alias means, and the module's name."""
+        """Return the loader and the name of an aliased module."""
         spec = find_spec(self._real_name(fullname))
         assert spec is not None and isinstance(spec.loader, InspectLoader)
         return spec.loader, spec.name

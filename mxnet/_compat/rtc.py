@@ -1,4 +1,4 @@
-"""CUDA kernels from source text, compiled while running by NVRTC through torch."""
+"""CUDA kernels from source code, compiled at run time by NVRTC through torch."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _PARAMETER = re.compile(r"^\s*(const)?\s*([\w_]+)\s*(\*)?\s*([\w_]+)?\s*$")
 
 
 class CudaModule:
-    """CUDA source text, out of which kernels are made.
+    """A module of CUDA source code with kernels.
 
     Parameters
     ----------
     source : str
-        Kernels; ``extern "C"`` or listed in `exports`.
+        Source code of kernels, ``extern "C"`` or listed in `exports`.
     options : tuple of str
         Compiler flags, such as ``-I/usr/local/cuda/include``.
     exports : tuple of str
@@ -73,8 +73,8 @@ class CudaModule:
         ----------
         name : str
         signature : str
-            Its parameters, such as ``"const float *x, float *y, float alpha"``; names may be left
-            out. A star marks an array.
+            Its parameters, such as ``"const float *x, float *y, float alpha"``; names are optional.
+            A star marks an array.
         """
         if self._exports and name not in self._exports and "<" in name:
             raise MXNetError(f"Kernel {name} is not among the exports: {', '.join(self._exports)}.")
@@ -99,7 +99,7 @@ class CudaModule:
 
 
 class CudaKernel:
-    """A compiled kernel; made by `CudaModule.get_kernel`.
+    """A compiled kernel, created by `CudaModule.get_kernel`.
 
     Parameters
     ----------
@@ -204,21 +204,21 @@ def pack_arguments(
 def _pointer(name: str, position: int, value: Any, dtype: str) -> ctypes.c_void_p:
     if not isinstance(value, NDArray):
         raise TypeError(f"The {position}-th argument of {name} must be an NDArray.")
-    tensor = exported(value)  # torch does not count what the kernel writes
+    tensor = exported(value)  # the kernel's writes are not counted by torch
     if dtypes.to_name(tensor.dtype) != dtype:
         raise TypeError(
             f"The {position}-th argument of {name} must be an NDArray of {dtype}, "
             f"got {dtypes.to_name(tensor.dtype)}."
         )
     if not tensor.is_contiguous():
-        raise MXNetError(f"The {position}-th argument of {name} must lie in one piece of memory.")
+        raise MXNetError(f"The {position}-th argument of {name} must be contiguous.")
     return ctypes.c_void_p(tensor.data_ptr())
 
 
 def _launch(
     kernel: Any, values: Sequence[Any], grid: Sequence[int], block: Sequence[int], shared_mem: int
 ) -> None:
-    """Launch through the driver: torch's own call passes every float as a double."""
+    """Launch by the driver API: torch's function passes every float as a double."""
     driver = accelerator.cuda()._utils
     if shared_mem >= 48 * 1024:
         kernel.set_shared_memory_config(shared_mem)

@@ -1,6 +1,6 @@
 """The names that ``from mxnet.X import *`` imports.
 
-MXNet's modules have no ``__all__``, so a star import brings whatever they import: ``np``,
+MXNet's modules have no ``__all__``, so a star import includes everything they import: ``np``,
 ``logging``, ``NDArray``. Old programs rely on it, and on attributes such as ``mx.metric.numpy``.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from .module_names import find_alias
 
-# Names that are not modules of the same name, and where they come from.
+# Names that are not modules of the same name, and their origin.
 SOURCES = {
     "BASE_ESTIMATOR": "builtins:object",
     "CFUNCTYPE": "ctypes:CFUNCTYPE",
@@ -141,7 +141,7 @@ _OWN = {"optimizer": ("contrib",), "rnn": ("io", "rnn", "rnn_cell")}
 def complete_star_imports(package: str = "") -> None:
     """Add to modules the imported names that MXNet's modules also expose.
 
-    This applies to all imported modules, or to those of a `package` that was imported later.
+    Applies to all imported modules, or to those of a `package` imported later.
     """
     for short, names in STARS.items():
         module = sys.modules.get(find_alias(short) or f"mxnet.{short}")

@@ -1,1 +1,1 @@
-"""Process-wide effects of ``import mxnet``, and what all modules share; see README.md."""
+"""Process-wide effects of ``import mxnet``, and shared helpers; see README.md."""

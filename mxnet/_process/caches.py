@@ -22,8 +22,8 @@ _INEXACT = (float, complex, np.inexact)
 def store(cache: dict[Any, Value], key: Hashable, value: Value, max_entries: int) -> Value:
     """Add an entry to a cache, and return its value; a full cache first drops its older half.
 
-    Several threads may do so at once: there may be a few entries more than `max_entries` for a
-    moment, and one that two threads make is made twice.
+    It is thread-safe: there may temporarily be a few more than `max_entries` entries, and two
+    threads may compute the same entry.
 
     >>> cache = {}
     >>> for number in range(5):
@@ -32,7 +32,7 @@ def store(cache: dict[Any, Value], key: Hashable, value: Value, max_entries: int
     {2: 4, 3: 9, 4: 16}
     """
     if len(cache) >= max_entries:
-        # Python copies the keys in one step; an iterator would fail when another thread writes.
+        # Copying the keys is atomic; an iterator would fail if another thread writes.
         for old in list(cache)[: (max_entries + 1) // 2]:
             cache.pop(old, None)
     cache[key] = value
@@ -54,7 +54,7 @@ def has_nan(key: Any) -> bool:
 
 
 class ForkSafeLock:
-    """A lock that one thread may take several times, and that is free in every forked process.
+    """A reentrant lock that is free in every forked process.
 
     A plain lock that another thread holds at the moment of a fork stays locked in the child.
     """

@@ -1,4 +1,4 @@
-"""Download files from the first address that has them, with a checksum, atomically."""
+"""Atomic downloads with checksums and several addresses."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["DownloadError", "download_file"]
 TIMEOUT_SECONDS = 60
 CHUNK_BYTES = 1 << 20
 MAX_PAUSE_SECONDS = 1.0
-PERMANENT_STATUS = {401, 403, 404, 410}  # trying again does not help
+PERMANENT_STATUS = {401, 403, 404, 410}  # permanent errors
 
 
 class DownloadError(MXNetError, OSError):
-    """A file could not be downloaded from any of its addresses.
+    """Raised if a file cannot be downloaded from any address.
 
     >>> issubclass(mx._process.downloads.DownloadError, OSError)
     True
@@ -41,7 +41,7 @@ def download_file(
     on_start: Callable[[str], None] = lambda address: None,
     on_retry: Callable[[Exception, int], None] = lambda error, left: None,
 ) -> None:
-    """Write the file at one of several addresses of the same content to `target`.
+    """Download a file from one of several addresses to `target`.
 
     The addresses (``http``, ``https``, ``ftp``, ``sftp``, ``doi`` or ``file``) are tried in order,
     and again up to `retries` times. The target keeps its old content until the new one is complete

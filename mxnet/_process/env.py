@@ -1,4 +1,4 @@
-"""The environment variables that MXNext reads, each declared once: name, type, default, meaning."""
+"""The environment variables of MXNext: name, type, default and description."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..error import MXNetError
 
 
 class Variable(NamedTuple):
-    """One documented setting."""
+    """An environment variable."""
 
     name: str
     kind: type
@@ -39,8 +39,8 @@ VARIABLES = {
             "MXNET_IMAGE_MAX_PIXELS",
             int,
             178_956_970,
-            "The largest image that is decoded, in pixels (width times height). The size that a "
-            "file claims is looked at before any memory is taken. 0 means no limit.",
+            "The largest image that is decoded, in pixels (width times height). The size in the "
+            "header is checked before memory is allocated. 0 means no limit.",
         ),
         Variable(
             "MXNET_WITHOUT_TORCH_PRIVATE",
@@ -50,7 +50,7 @@ VARIABLES = {
             "Public functions take their place, with the same results. `mx doctor` names the parts "
             "that this torch lacks.",
         ),
-        Variable("MXNET_HOME", str, "~/.mxnet", "Where models and data sets are."),
+        Variable("MXNET_HOME", str, "~/.mxnet", "Folder of models and data sets."),
         Variable(
             "MXNET_GLUON_REPO",
             str,
@@ -61,8 +61,8 @@ VARIABLES = {
             "MXNET_OPTIMIZER_AGGREGATION_SIZE",
             int,
             4,
-            "Custom optimizers that take lists get so many parameters at once; MXNext's own "
-            "take all.",
+            "Custom optimizers that take lists get this number of parameters per call; MXNext's "
+            "own get all.",
         ),
         Variable(
             "MXNET_UPDATE_ON_KVSTORE",
@@ -107,7 +107,7 @@ VARIABLES = {
             "MXNET_STORAGE_FALLBACK_LOG_VERBOSE",
             bool,
             True,
-            "Warn, once for each case, when a sparse array is handled in its dense form.",
+            "Warn, once for each case, if a sparse array is converted to dense.",
         ),
         Variable(
             "MXNET_KVSTORE_TIMEOUT",
@@ -120,8 +120,8 @@ VARIABLES = {
             "MXNET_KVSTORE_HEARTBEAT",
             float,
             20.0,
-            "Distributed stores: seconds of silence after which a worker counts as lost. A broken "
-            "connection is noticed at once.",
+            "Distributed stores: seconds of silence after which a worker is considered lost. A "
+            "broken connection is detected immediately.",
         ),
         Variable(
             "MXNET_KVSTORE_CONNECT_TIMEOUT",
@@ -133,7 +133,7 @@ VARIABLES = {
             "MXNET_KVSTORE_BUCKET_MB",
             float,
             8.0,
-            "Distributed stores: gradients travel together in messages of about this size.",
+            "Distributed stores: size of the messages in which gradients are combined.",
         ),
         Variable(
             "MXNET_KVSTORE_SHARD_MB",

@@ -1,7 +1,7 @@
-"""Ctrl-C: a line instead of a traceback, and no interrupt in the middle of an import.
+"""Ctrl-C: a line instead of a traceback, and no interrupt during an import.
 
-An interrupt of ``import mxnet`` is raised when the import is over. Raised at once it would leave
-half-made modules, or end the process inside the C++ code by which torch initializes itself.
+An interrupt of ``import mxnet`` is raised after the import. Raised immediately it would leave
+partly initialized modules, or end the process inside torch's C++ initialization.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _print_without_traceback(interrupt: BaseException) -> None:
 
 @contextmanager
 def postpone_interrupt() -> Iterator[None]:
-    """Raise the first Ctrl-C inside the block at its end; the second one is raised at once.
+    """Raise the first Ctrl-C inside the block at its end; a second one immediately.
 
     Programs that handle Ctrl-C themselves, and threads other than the main one, are not affected.
 

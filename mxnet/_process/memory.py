@@ -6,7 +6,7 @@ Gaps between arrays are returned after the first training step and then from tim
 does not grow while shapes change. Programs that recompute results to save memory map their largest
 arrays (`map_large_arrays`).
 
-`expose` and `is_exposed` say which memory others can write.
+`expose` and `is_exposed` track memory that others can write.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def keep_freed_memory() -> bool:
 def pause_collection() -> Iterator[None]:
     """Pause garbage collection inside a block that creates many long-lived objects.
 
-    They then count as old: only full collections look at them again.
+    They are then in the oldest generation, which only full collections scan.
 
     >>> with pause_collection():
     ...     gc.isenabled()
@@ -217,7 +217,7 @@ def expose(tensor: torch.Tensor) -> None:
 def is_exposed(tensor: torch.Tensor) -> bool:
     """Return whether code outside torch can write into a tensor's memory; see `expose`.
 
-    A tensor without a single memory of its own, such as a sparse one, counts as exposed.
+    A tensor without a single storage, such as a sparse one, is treated as exposed.
 
     >>> import torch
     >>> is_exposed(torch.zeros(2))

@@ -1,4 +1,4 @@
-"""Automatic differentiation under its first names; new code uses `mx.autograd`.
+"""The original API of automatic differentiation; use `mx.autograd` in new code.
 
 >>> square = mx.contrib.autograd.grad(lambda x: x * x)
 >>> square(mx.nd.array([3.0]))[0].asnumpy()
@@ -47,7 +47,7 @@ def set_is_training(is_train: bool) -> bool:
 
 
 class TrainingStateScope:
-    """A scope that trains and records, or does neither.
+    """A scope that sets training mode and recording together.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def mark_variables(
     variables
         Arrays to differentiate with respect to.
     gradients
-        Where their gradients go, of the same shapes.
+        Gradient arrays, of the same shapes.
     grad_reqs
         How to store gradients, for all or for each: ``'write'``, ``'add'`` or ``'null'``.
 
@@ -129,9 +129,9 @@ def backward(
     outputs
         The outputs to differentiate.
     out_grads
-        Gradients of the outputs to start from; by default ones.
+        Gradients of the outputs; by default ones.
     retain_graph
-        Whether to keep the graph, to differentiate it again.
+        Whether to keep the graph for another backward pass.
 
     >>> x, dx = mx.nd.array([3.0]), mx.nd.zeros(1)
     >>> mx.contrib.autograd.mark_variables([x], [dx])

@@ -13,7 +13,7 @@ __all__ = ["DataLoaderIter"]
 class DataLoaderIter(DataIter):
     """Iterates over the batches of a DataLoader of pairs (data, label).
 
-    A last batch that is too small is filled up with zeros, which `pad` counts.
+    An incomplete last batch is padded with zeros; `pad` is their number.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class DataLoaderIter(DataIter):
     data_name, label_name : str
         The names of the network's inputs.
     dtype : str
-        What data and labels are cast to.
+        Data type of data and labels.
 
     >>> pairs = mx.gluon.data.ArrayDataset(mx.nd.ones((3, 4)), mx.nd.arange(3))
     >>> it = mx.contrib.io.DataLoaderIter(mx.gluon.data.DataLoader(pairs, batch_size=2))
@@ -40,7 +40,7 @@ class DataLoaderIter(DataIter):
         super().__init__()
         self._loader = loader
         self.dtype = dtype
-        # One batch is read ahead: its shapes are needed.
+        # One batch is prefetched for its shapes.
         data, label = next(iter(loader))
         self.batch_size = data.shape[0]
         self.provide_data = [DataDesc(data_name, data.shape, dtype)]

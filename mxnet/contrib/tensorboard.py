@@ -18,9 +18,9 @@ class LogMetricsCallback:
     Parameters
     ----------
     logging_dir : str
-        The folder of the event files.
+        Folder of the event files.
     prefix : str
-        Put before the names of the metrics, to distinguish training from evaluation.
+        Prefix of the metric names, to distinguish training from evaluation.
 
     >>> log = mx.contrib.tensorboard.LogMetricsCallback("logs")  # doctest: +SKIP
     """

@@ -1,16 +1,16 @@
 """Atomic writes: each file holds either the old content or the complete new one.
 
-`replacing` does so for one file. Inside `one_commit` several files are replaced as one: after a
-crash all of them are old, or all are new.
+`replacing` writes one file. Inside `one_commit` several files are replaced together: after a crash
+all of them are old, or all are new.
 
-New contents lie beside their targets as ``.name.XXXXXXXXXXXXXXXX.part``. A commit writes a journal
-that names all of them, and as soon as it exists the new files are valid: the next reader or
-writer that finds a journal finishes the renaming. Beside every target a marker
-``.name.commit`` names the journal, so that a reader needs to look at one name only.
+New contents are written beside their targets as ``.name.XXXXXXXXXXXXXXXX.part``. A commit writes a
+journal of all of them; once it exists, the new files are valid, and the next reader or writer that
+finds it finishes the renaming. Beside every target a marker ``.name.commit`` names the journal, so
+that a reader checks one name only.
 
-Contents reach the disk before their names do, so a loss of power is a crash like any other. Under
-``MXNET_SYNC_FILES=0`` writes are not synced to the disk: the order still holds for all processes
-of a running machine, but after a loss of power a new name may have no content.
+Contents are synced before renaming, so a power failure is like any other crash. With
+``MXNET_SYNC_FILES=0`` nothing is synced: writes are still atomic for all processes, but after a
+power failure a new file may be empty.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ except ImportError:  # not on Windows: there, leftovers of other processes are n
 
 
 class UnwritableFile(MXNetError, OSError):
-    """A file cannot be written."""
+    """Raised if a file cannot be written."""
 
-    __str__ = MXNetError.__str__  # OSError's would leave out what to do
+    __str__ = MXNetError.__str__  # OSError's omits the advice
 
 
 class MissingFolder(UnwritableFile, FileNotFoundError):
-    """The folder of a file to write is missing."""
+    """Raised if the folder of a file to write is missing."""
 
 
 class ForbiddenFile(UnwritableFile, PermissionError):
-    """A file or folder may not be written to."""
+    """Raised if a file or folder is not writable."""
 
 
 class FolderInPlace(UnwritableFile, IsADirectoryError):
-    """The target of a file is a folder."""
+    """Raised if the target of a file is a folder."""
 
 
 def unwritable(path: Path, error: OSError) -> UnwritableFile:
-    """Return an error about a failed write: what failed, and which content is left."""
+    """Return the error for a failed write: what failed, and which content remains."""
     if isinstance(error, UnwritableFile):
         return error
     kinds = (MissingFolder, ForbiddenFile, FolderInPlace)
-    is_plain = type(error) is OSError  # which all of them inherit from: a full disk, for example
+    is_plain = type(error) is OSError  # the base of all: a full disk, for example
     kind = next((k for k in kinds if not is_plain and issubclass(k, type(error))), UnwritableFile)
     reason = error.strerror or str(error)
     if kind is MissingFolder and not path.parent.is_dir():
@@ -77,15 +77,15 @@ def unwritable(path: Path, error: OSError) -> UnwritableFile:
         reason += ". Save to a folder that can be written"
     saved = ""
     with contextlib.suppress(OSError):
-        saved = " The old file is kept as it was." if path.is_file() else ""
+        saved = " The old file is unchanged." if path.is_file() else ""
     failure = kind(f"Cannot write {str(path)!r}: {reason}.{saved}")
     failure.errno, failure.strerror, failure.filename = error.errno, error.strerror, str(path)
     return failure
 
 
-MAX_ATTEMPTS = 100  # to leave a temporary file behind
-MAX_STEM_BYTES = 150  # bytes of the target's name in those of its companions
-_renaming = ForkSafeLock()  # else threads that save the same files could leave some of each
+MAX_ATTEMPTS = 100  # signals that may leave a temporary file behind
+MAX_STEM_BYTES = 150  # maximum number of bytes of the target's name in companion names
+_renaming = ForkSafeLock()  # otherwise threads that save the same files could mix them
 
 
 def part_path(target: Path) -> Path:
@@ -94,9 +94,9 @@ def part_path(target: Path) -> Path:
 
 
 def open_part(target: Path) -> tuple[Path, FileIO, int | None]:
-    """Make a part file of a target; return its path, the file, and its lock.
+    """Create a part file of a target; return its path, the file, and its lock.
 
-    The lock says that the part is being written. It is to be closed when the part is in its place.
+    The lock marks the part as being written. Close it after the part is renamed.
     """
     for _ in range(MAX_ATTEMPTS):
         part = part_path(target)
@@ -104,7 +104,7 @@ def open_part(target: Path) -> tuple[Path, FileIO, int | None]:
         lock = _lock(file.fileno())
         if part.exists():
             return part, file, lock
-        # Until it was locked, it looked like a leftover to others that save the same file.
+        # Before it was locked, other writers of the same file may have removed it.
         file.close()
         if lock is not None:
             os.close(lock)
@@ -112,11 +112,11 @@ def open_part(target: Path) -> tuple[Path, FileIO, int | None]:
 
 
 def _lock(handle: int) -> int | None:
-    """Lock an open file; return a second handle that holds the lock when the file is closed."""
+    """Lock an open file; return a second handle that keeps the lock after the file is closed."""
     if fcntl is None:
         return None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)  # waits for one who is about to remove the file
+        fcntl.flock(handle, fcntl.LOCK_EX)  # waits for a process that is removing the file
     except OSError:  # some network file systems have no locks
         return None
     return os.dup(handle)
@@ -149,7 +149,7 @@ def _rename_by_journal(renames: Sequence[tuple[Path, Path]]) -> None:
             _write(marker, str(journal))
         for folder in dict.fromkeys(marker.parent for marker in markers):
             sync_folder(folder)
-        temporary.replace(journal)  # from here on the new files are the valid ones
+        temporary.replace(journal)  # from here on the new files are valid
     except BaseException:
         for leftover in (temporary, *markers):
             with contextlib.suppress(OSError):
@@ -168,8 +168,7 @@ def _rename_by_journal(renames: Sequence[tuple[Path, Path]]) -> None:
 def finish_commit(target: Path) -> Path:
     """Finish an interrupted commit of this file; return the path of its content.
 
-    That is the target, except on a file system that cannot be written, where the content of an
-    interrupted commit stays in its part file.
+    That is the target, or the part file of an interrupted commit on a read-only file system.
     """
     marker = _marker(target)
     try:
@@ -199,7 +198,7 @@ def remove_leftovers(target: Path) -> None:
 
 
 def _sync(handle: int) -> None:
-    """Sync a file's content to the disk, unless the user has turned that off."""
+    """Sync a file's content to the disk, unless disabled by the user."""
     if env.get("MXNET_SYNC_FILES"):
         os.fsync(handle)
 
@@ -218,7 +217,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _stem(target: Path) -> str:
-    """Return the target's name, cut so that the companions' names are not too long."""
+    """Return the target's name, truncated so that the companions' names are not too long."""
     return os.fsdecode(os.fsencode(target.name)[:MAX_STEM_BYTES])
 
 
@@ -239,7 +238,7 @@ def _read_journal(journal: Path) -> list[tuple[Path, Path]]:
         renames = [(Path(part), Path(target)) for part, target in json.loads(text)]
     except (OSError, ValueError, TypeError):
         return []
-    # A journal moves part files to the names they belong to, and nothing else.
+    # Accept only renames of part files to their own targets.
     return [
         (part, target)
         for part, target in renames
@@ -254,7 +253,7 @@ def _roll_forward(journal: Path) -> bool:
     renames = _read_journal(journal)
     try:
         for part, target in renames:
-            with contextlib.suppress(FileNotFoundError):  # done already
+            with contextlib.suppress(FileNotFoundError):  # already renamed
                 part.replace(target)
         for folder in dict.fromkeys(target.parent for _, target in renames):
             sync_folder(folder)
@@ -289,8 +288,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """Yield a binary file that replaces ``path`` when the block ends without an error.
 
     The bytes go to a temporary file in the same folder, reach the disk, and are then renamed.
-    A link is followed: the file it points to is replaced, not the link. What is not a regular
-    file (a pipe, ``/dev/null``) cannot be replaced and is written directly.
+    A link is followed: the file it points to is replaced, not the link. Targets that are not
+    regular files (a pipe, ``/dev/null``) are written directly.
     """
     file = AtomicFile(path)
     try:
@@ -333,7 +332,7 @@ def one_commit() -> Iterator[None]:
 
 def _put_in_place(files: list[AtomicFile]) -> None:
     """Rename finished files to their targets and release their locks."""
-    latest = {file.path: file for file in files}  # a file written twice counts once
+    latest = {file.path: file for file in files}  # the last write of a file counts
     if not latest:
         return
     try:
@@ -343,11 +342,11 @@ def _put_in_place(files: list[AtomicFile]) -> None:
     for folder in dict.fromkeys(path.parent for path in latest):
         sync_folder(folder)
     for file in files:
-        file.discard()  # what is left of it: the lock, and an older part
+        file.discard()  # remaining: the lock, and an older part
 
 
 class AtomicFile:
-    """A file under construction, which replaces its target at `commit`.
+    """A file being written, which replaces its target at `commit`.
 
     Part files of the target that killed processes left behind are removed.
     """
@@ -355,7 +354,7 @@ class AtomicFile:
     def __init__(self, path: Path) -> None:
         try:
             path = path.resolve()
-        except (OSError, RuntimeError) as error:  # a loop of links
+        except (OSError, RuntimeError) as error:  # a cycle of links
             raise unwritable(path, OSError(40, str(error))) from error
         self.path = path
         finish_commit(path)
@@ -425,14 +424,14 @@ class AtomicFile:
 
 
 class _Stream(io.BufferedWriter):
-    """Names the target in errors, and starts syncing a large file while it is written."""
+    """Adds the target to errors, and syncs a large file while it is written."""
 
-    STEP = 64 << 20  # bytes between two early syncs
+    STEP = 64 << 20  # bytes between early syncs
 
     def __init__(self, raw: io.RawIOBase, target: Path) -> None:
         super().__init__(raw)
         self._target = target
-        self._unsynced = 0  # bytes that are not synced yet
+        self._unsynced = 0  # number of bytes not synced yet
         self._step = self.STEP if env.get("MXNET_SYNC_FILES") else math.inf
         self._worker: ThreadPoolExecutor | None = None
         self._running: Future | None = None
@@ -446,7 +445,7 @@ class _Stream(io.BufferedWriter):
                 self._settle()
                 self.flush()
                 self._worker = self._worker or ThreadPoolExecutor(1)
-                # While the interpreter exits, pools take no work: then only the last sync is done.
+                # At exit pools accept no work: then only the last sync is done.
                 with contextlib.suppress(RuntimeError):
                     self._running = self._worker.submit(os.fsync, self.fileno())
                 self._unsynced = 0
@@ -475,7 +474,7 @@ class _Stream(io.BufferedWriter):
             self.raw.close()
 
     def _settle(self) -> None:
-        """Raise the error of an early sync: the system reports each error once only."""
+        """Raise the error of an early sync: the system reports each error only once."""
         if self._running is not None:
             self._running.result()
 

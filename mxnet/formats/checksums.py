@@ -1,7 +1,7 @@
 """A trailing record with checksums, for formats whose readers ignore what follows their content.
 
-It is ``MXNextP1``, a JSON object, and a footer of the JSON's length, its CRC-32 and ``MXNextP1``
-again, so that it is found from the end of a file and a damaged one is noticed.
+It consists of ``MXNextP1``, a JSON object, and a footer of the JSON's length, its CRC-32 and
+``MXNextP1`` again, so that it can be found and verified from the end of a file.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ import numpy as np
 MAGIC = b"MXNextP1"
 _FOOTER = struct.Struct("<QI8s")
 BLOCK = 1 << 16
-MIN_THREADED_BYTES = 1 << 18  # bytes from which a second thread is worth its while
-MAX_JSON_BYTES = 1 << 28  # bytes of JSON
+MIN_THREADED_BYTES = 1 << 18  # bytes from which a second thread is faster
+MAX_JSON_BYTES = 1 << 28  # maximum bytes of JSON
 
 Buffer = bytes | bytearray | memoryview
 
 
 def checksum(pieces: Sequence[Buffer]) -> int:
-    """Return a 32-bit checksum of consecutive pieces of bytes.
+    """Return a 32-bit checksum of pieces of bytes.
 
-    It is the CRC-32 of the bytes, in which each whole block of 64 KB of a piece is replaced by the
-    sum of its 64-bit words: that is as fast as memory, and finds every flipped bit.
+    It is the CRC-32 of the bytes with each complete 64 KB block of a piece replaced by the sum of
+    its 64-bit words, which is as fast as memory and detects every flipped bit.
     """
     result = 0
     for piece in pieces:
@@ -43,7 +43,7 @@ def checksum(pieces: Sequence[Buffer]) -> int:
 
 
 class ChecksumPool:
-    """Computes checksums in a thread beside the reading or writing of the same bytes."""
+    """Computes checksums in a thread while the same bytes are read or written."""
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
@@ -53,7 +53,7 @@ class ChecksumPool:
         if sum(len(piece) for piece in pieces) >= MIN_THREADED_BYTES:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(1, thread_name_prefix="mxnext-checksums")
-            # While the interpreter exits (a save in an `atexit` function), pools take no work.
+            # At exit (a save in an `atexit` function), pools accept no work.
             with contextlib.suppress(RuntimeError):
                 return self._pool.submit(checksum, pieces)
         done: Future[int] = Future()
@@ -85,9 +85,9 @@ def dump_trailer(content: dict[str, Any]) -> bytes:
 
 
 def read_trailer(file: BinaryIO, size: int) -> tuple[dict[str, Any] | None, int]:
-    """Return the content of a file's trailing record, or None, and where the record begins.
+    """Return the content of a file's trailing record, or None, and its offset.
 
-    The position in the file is the same afterward.
+    The position in the file is unchanged.
     """
     smallest = len(MAGIC) + _FOOTER.size
     if size < smallest:

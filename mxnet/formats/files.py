@@ -1,4 +1,4 @@
-"""Files by the locations that users give, and random access to their bytes."""
+"""Paths of files, and random access to their bytes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 class MissingFile(MXNetError, FileNotFoundError):
-    """A file to read is missing."""
+    """Raised if a file to read is missing."""
 
 
 class RemoteLocation(MXNetError, ValueError):
-    """An address on another machine was given where a local path is needed."""
+    """Raised if a remote address is passed instead of a local path."""
 
 
 def local_path(location: str | os.PathLike[str]) -> Path:
-    """Return the path of a location on this machine; of schemes, ``file://`` alone is understood.
+    """Return the local path of a location; the only supported scheme is ``file://``.
 
     >>> local_path("file:///models/net.params").as_posix()
     '/models/net.params'
@@ -52,18 +52,18 @@ def existing_file(location: str | os.PathLike[str]) -> Path:
 
 
 _HAS_PREAD = hasattr(os, "pread")
-CHUNK = 1 << 20  # bytes that a search reads at once
+CHUNK = 1 << 20  # block size of a search
 
 
 class FileBytes:
     """The content of a file, up to its size when it was opened.
 
-    Slices return bytes. Threads and forked processes may share it: it has no position.
+    Slices return bytes. It has no position, so threads and forked processes may share it.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # A plain descriptor: readers live as long as their users and need not be closed.
+        # A descriptor, so that readers need not be closed.
         self._handle: int | None = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         self._size = os.fstat(self._handle).st_size
         self._lock = threading.Lock()
@@ -76,9 +76,9 @@ class FileBytes:
         return self.read(start, max(0, stop - start))
 
     def read(self, at: int, count: int) -> bytes:
-        """Return exactly `count` bytes at an offset; fewer are an error."""
+        """Return exactly `count` bytes at an offset; raise if there are fewer."""
         result = self._read(at, count)
-        while len(result) < count:  # a signal, or a file system that reads in portions
+        while len(result) < count:  # a signal, or a file system with partial reads
             more = self._read(at + len(result), count - len(result))
             if not more:
                 raise FormatError(

@@ -1,6 +1,6 @@
-"""Images as bytes: their size, read from the header, and decoding and encoding of their pixels.
+"""Image codecs: size in the header, decoding and encoding.
 
-OpenCV decodes, or simplejpeg, if it is installed, for JPEG.
+OpenCV decodes; JPEG is decoded by simplejpeg if installed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 from .._process import env
 from ..error import FormatError, MXNetError
 
-MAX_SCANS = 500  # of a progressive JPEG; encoders write about ten
-_JPEG_SIZES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # the markers that hold a size
+MAX_SCANS = 500  # maximum scans of a progressive JPEG; encoders write about ten
+_JPEG_SIZES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # markers with a size
 _JPEG_PROGRESSIVE = (0xC2, 0xC6, 0xCA, 0xCE)
 _JPEG_BARE = {0x01, *range(0xD0, 0xDA)}  # markers without a length
 
@@ -30,7 +30,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class ImageSize(NamedTuple):
-    """Width and height, and the number of passes of the decoder over the pixels."""
+    """Width, height, and the number of decoding passes."""
 
     width: int
     height: int
@@ -54,9 +54,9 @@ def read_size(content: Buffer) -> ImageSize | None:
 
 
 def find_damage(content: Buffer) -> str:
-    """Return the damage of a PNG for which a decoder would allocate too much memory, or ''.
+    """Return a description of damage to a PNG that would make a decoder allocate too much, or ''.
 
-    OpenCV allocates the size that a chunk claims before it compares it with the file.
+    OpenCV allocates the declared size of a chunk before comparing it with the file.
     """
     if bytes(content[:4]) != b"\x89PNG":
         return ""
@@ -170,26 +170,26 @@ _FORMATS: list[tuple[Callable, Callable]] = [
 
 GRAY, COLOR = 0, 1
 JPEG_START = b"\xff\xd8\xff"
-OPENCV_LIMIT = "OPENCV_IO_MAX_IMAGE_PIXELS"  # OpenCV reads it when it is imported
+OPENCV_LIMIT = "OPENCV_IO_MAX_IMAGE_PIXELS"  # OpenCV reads it at import
 
 
 class MissingLibrary(MXNetError, ImportError):
-    """An optional library is needed and not installed."""
+    """Raised if an optional library is not installed."""
 
 
 class BadImage(FormatError):
-    """Bytes that cannot be decoded as an image."""
+    """Raised for bytes that cannot be decoded as an image."""
 
 
 class ImageTooLarge(BadImage):
-    """An image that claims more pixels than are allowed."""
+    """Raised for an image with more pixels than allowed."""
 
 
 @functools.cache
 def opencv() -> ModuleType:
-    """Return OpenCV, or raise an error that says how to install it."""
+    """Return OpenCV, or raise an error with install instructions."""
     limit = env.get("MXNET_IMAGE_MAX_PIXELS")
-    if limit:  # the last resort for formats whose headers are not read here
+    if limit:  # the limit for formats whose headers are not parsed here
         os.environ.setdefault(OPENCV_LIMIT, str(limit))
     try:
         return importlib.import_module("cv2")
@@ -209,7 +209,7 @@ def limit_threads(count: int) -> None:
 
 @contextlib.contextmanager
 def resting_threads() -> Iterator[None]:
-    """Stop OpenCV's threads during a fork: a child would wait for them forever."""
+    """Stop OpenCV's threads during a fork; a child would wait for them forever."""
     if "cv2" not in sys.modules:
         yield
         return
@@ -223,7 +223,7 @@ def resting_threads() -> Iterator[None]:
 
 @functools.cache
 def jpeg_decoder() -> ModuleType | None:
-    """Return simplejpeg if it is installed: it decodes half as fast again as OpenCV."""
+    """Return simplejpeg if it is installed: it is 1.5 times as fast as OpenCV."""
     try:
         return importlib.import_module("simplejpeg")
     except ImportError:
@@ -239,8 +239,8 @@ def decode(
 ) -> np.ndarray:
     """Return the pixels of a JPEG, PNG or other image.
 
-    ``flag`` is OpenCV's: 1 three channels, 0 one, -1 as stored (with transparency). ``source``
-    names the image in errors. With ``rgb`` the first channel is red, else blue.
+    ``flag`` is OpenCV's: 1 color, 0 gray, -1 as stored (with transparency). ``source`` is the name
+    in errors. With ``rgb`` the result is RGB, else BGR.
     """
     if not len(content):
         raise BadImage(f"Decoding failed: {source or 'the image'} is empty.")
@@ -255,7 +255,7 @@ def decode(
 
 
 def check_size(content: Buffer, source: str = "") -> None:
-    """Raise if the header of an image claims more pixels than `MXNET_IMAGE_MAX_PIXELS`."""
+    """Raise if an image has more pixels than `MXNET_IMAGE_MAX_PIXELS`, by its header."""
     limit = env.get("MXNET_IMAGE_MAX_PIXELS")
     size = read_size(content) if limit else None
     if size is None:
@@ -274,21 +274,21 @@ def check_size(content: Buffer, source: str = "") -> None:
 
 
 def _decode_jpeg(content: Buffer, flag: int, rgb: bool) -> np.ndarray | None:
-    """Decode by simplejpeg if the result equals OpenCV's, else return None."""
+    """Decode by simplejpeg; return None if OpenCV's result may differ."""
     library = jpeg_decoder()
     if library is None or _may_be_turned(content):
         return None
     try:
         _height, _width, space, _ = library.decode_jpeg_header(content)
         if space not in ("YCbCr", "Gray"):
-            return None  # four inks: OpenCV has its own rule
+            return None  # CMYK: OpenCV's conversion differs
         return library.decode_jpeg(content, "GRAY" if flag == GRAY else "RGB" if rgb else "BGR")
     except ValueError:
-        return None  # damaged: OpenCV decodes what is left of it
+        return None  # damaged: OpenCV decodes the remaining part
 
 
 def _may_be_turned(content: Buffer) -> bool:
-    """Whether there is EXIF data, which may contain a rotation."""
+    """Return whether there is EXIF data, which may contain a rotation."""
     return bytes(content[:4096]).find(b"Exif\0\0") >= 0
 
 
@@ -321,11 +321,10 @@ def _name_of(source: str) -> str:
 
 
 def encode(pixels: np.ndarray, quality: int = 95, extension: str = ".jpg") -> bytes:
-    """Return pixels (blue first) as the bytes of an image of the extension's kind.
+    """Encode pixels (BGR) in the format of a file extension.
 
-    ``quality`` is that of JPEG, 0 to 100, or the compression of PNG, 0 to 9. What lies beyond
-    counts as the nearest end, so that the default of 95 also serves PNG; OpenCV would do the
-    same, but with a warning for each image.
+    ``quality`` is JPEG's quality, 0 to 100, or PNG's compression, 0 to 9; values outside are
+    clamped. OpenCV would clamp too, but warn for each image.
     """
     cv2 = opencv()
     kind = extension.lower()

@@ -29,22 +29,22 @@ def save_checkpoint(
     aux_params: Mapping[str, NDArray],
     remove_amp_cast: bool = True,
 ) -> None:
-    """Write ``prefix-symbol.json`` and ``prefix-%04d.params``.
+    """Save ``prefix-symbol.json`` and ``prefix-%04d.params``.
 
-    Both files are replaced together: after a crash either both are old or both are new.
+    Both files are replaced atomically.
 
     Parameters
     ----------
     prefix
-        What the names of the files begin with.
+        Prefix of the file names.
     epoch
-        Number of the epoch, which ends the name of the parameters' file.
+        Number of the epoch, at the end of the parameter file's name.
     symbol
         The network.
     arg_params, aux_params
         Parameters and auxiliary states by name.
     remove_amp_cast
-        Whether casts of mixed precision are left out of the saved symbol.
+        Whether to remove casts of mixed precision from the saved symbol.
 
     >>> mx.model.save_checkpoint("net", 3, mx.sym.relu(mx.sym.var("x")), {"w": mx.nd.ones(2)}, {})
     >>> import os
@@ -61,16 +61,16 @@ def save_checkpoint(
 
 
 def load_checkpoint(prefix: str, epoch: int) -> tuple[Symbol, Params, Params]:
-    """Read what `save_checkpoint` wrote: symbol, arguments and auxiliary states.
+    """Load a checkpoint: symbol, arguments and auxiliary states.
 
-    A warning tells if the parameters were saved with another symbol than the one beside them.
+    Warns if the parameters were saved with a different symbol.
 
     Parameters
     ----------
     prefix
-        What the names of the files begin with.
+        Prefix of the file names.
     epoch
-        Number of the epoch, which ends the name of the parameters' file.
+        Number of the epoch, at the end of the parameter file's name.
 
     >>> mx.model.save_checkpoint("net", 3, mx.sym.var("x"), {"w": mx.nd.ones(2)}, {})
     >>> symbol, arg_params, aux_params = mx.model.load_checkpoint("net", 3)
@@ -84,7 +84,7 @@ def load_checkpoint(prefix: str, epoch: int) -> tuple[Symbol, Params, Params]:
     saved_with = read_info(name).get("symbol_crc32")
     if saved_with is not None and saved_with != zlib.crc32(path.read_bytes()):
         warnings.warn(
-            f"{name!r} was saved with another symbol than the one in {str(path)!r}: one of the "
+            f"{name!r} was saved with a symbol different from the one in {str(path)!r}: one of the "
             "files was replaced since. Check that they belong together.",
             stacklevel=2,
         )
@@ -92,14 +92,14 @@ def load_checkpoint(prefix: str, epoch: int) -> tuple[Symbol, Params, Params]:
 
 
 def load_params(prefix: str, epoch: int) -> tuple[Params, Params]:
-    """Read the parameters of a checkpoint: arguments and auxiliary states.
+    """Load the parameters of a checkpoint: arguments and auxiliary states.
 
     Parameters
     ----------
     prefix
-        What the names of the files begin with.
+        Prefix of the file names.
     epoch
-        Number of the epoch, which ends the name of the parameters' file.
+        Number of the epoch, at the end of the parameter file's name.
 
     >>> mx.model.save_checkpoint("net", 3, mx.sym.var("x"), {"w": mx.nd.ones(2)}, {})
     >>> arg_params, aux_params = mx.model.load_params("net", 3)
@@ -138,7 +138,7 @@ def write_params(
 
 
 def named_params(arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray]) -> Params:
-    """Return all parameters under the names they have in files."""
+    """Return all parameters by their names in files."""
     named = {f"arg:{name}": value.as_in_context(cpu()) for name, value in arg_params.items()}
     named.update((f"aux:{name}", value.as_in_context(cpu())) for name, value in aux_params.items())
     return named
@@ -151,7 +151,7 @@ def read_params(fname: str) -> tuple[Params, Params]:
         if not read:
             logging.warning("Params file '%s' is empty", fname)
             return {}, {}
-        raise FormatError(f"{fname!r} holds arrays without names; parameters have names.")
+        raise FormatError(f"{fname!r} contains arrays without names, which are not parameters.")
     kinds: dict[str, Params] = {"arg": {}, "aux": {}}
     for name, value in read.items():
         kind, colon, rest = name.partition(":")

@@ -1,9 +1,9 @@
 """MXNet's ``.params`` container: a list or a dictionary of arrays, dense or sparse.
 
 Layout, little-endian: u64 0x112, u64 0, u64 count, the arrays, u64 number of names (0 for a list),
-each name as u64 length and UTF-8 bytes. Four versions of the array record are read; the one that
-MXNet 1.9.1 writes (V2, or V3 under NumPy shapes) is written, byte for byte. Files end with a record
-of checksums, which MXNet ignores; see `checksums`.
+each name as u64 length and UTF-8 bytes. Four versions of the array record are read; files are
+written byte for byte like those of MXNet 1.9.1 (V2, or V3 with NumPy shapes), plus a trailing
+record of checksums, which MXNet ignores; see `checksums`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from .files import existing_file, local_path
 def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> list | dict:
     """Read a ``.params`` file, given as a path or as bytes: a list, or a dict if it has names.
 
-    Arrays come as torch tensors on the CPU (device numbers in the file are ignored), sparse ones
-    as `RowSparse` and `CSR`. A damaged file raises `FormatError`.
+    Arrays are returned as torch tensors on the CPU (device numbers are ignored), sparse ones as
+    `RowSparse` and `CSR`. A damaged file raises `FormatError`.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         return loads(source)
@@ -41,7 +41,7 @@ def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> lis
 
 
 def loads(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> list | dict:
-    """Read the bytes of a ``.params`` file; error messages call it ``name``.
+    """Read the bytes of a ``.params`` file; ``name`` is its name in error messages.
 
     >>> loads(dumps({"bias": torch.tensor([1.0, 2.0])}))
     {'bias': tensor([1., 2.])}
@@ -51,7 +51,7 @@ def loads(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> list |
 
 
 def read_info(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the metadata that `write` stored besides the arrays; empty for files of MXNet."""
+    """Return the metadata stored by `write`; empty for files of MXNet."""
     with existing_file(path).open("rb") as file:
         trailer, _ = read_trailer(file, os.fstat(file.fileno()).st_size)
     info = (trailer or {}).get("info")
@@ -65,13 +65,13 @@ def write(
     np_shape: bool = False,
     info: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a ``.params`` file; the old file stays whole until the new one is on the disk.
+    """Write a ``.params`` file atomically.
 
-    With ``np_shape`` the arrays are written as MXNet does under NumPy shapes: then scalars can be
-    read back, and sparse arrays are refused. Without it a scalar is written as MXNet writes it,
-    in a form that no MXNet can load. ``info`` is JSON data that `read_info` returns.
+    With ``np_shape`` arrays are written as in MXNet with NumPy shapes: scalars can be loaded, and
+    sparse arrays raise an error. Otherwise a scalar is written as in MXNet, which cannot load it.
+    ``info`` is JSON data for `read_info`.
     """
-    sections = list(_sections(arrays, np_shape))  # every error comes before the file is touched
+    sections = list(_sections(arrays, np_shape))  # all errors are raised before writing
     with replacing(local_path(path)) as file, ChecksumPool() as pool:
         results = []
         for section in sections:
@@ -86,7 +86,7 @@ def write(
 
 
 def dumps(arrays: Arrays, *, np_shape: bool = False) -> bytes:
-    """Return the bytes that `write` would write, without the checksums: those of MXNet.
+    """Return the content of a file as bytes, without the checksums.
 
     >>> len(dumps([torch.zeros(3)]))
     76
@@ -99,14 +99,14 @@ def dumps(arrays: Arrays, *, np_shape: bool = False) -> bytes:
 
 
 def dump_record(array: Array, device: tuple[int, int] = (1, 0)) -> bytes:
-    """Return the record of one array for files and pickles, with its device's type and number.
+    """Return the record of an array for files and pickles, with its device's type and number.
 
     >>> len(dump_record(torch.zeros(3)))
     44
     """
     np_shape = isinstance(array, Tensor) and 0 in (array.dim(), *array.shape)
     pieces = list(_record(array, np_shape))
-    at = 0 if isinstance(array, Tensor) else 1  # the piece that device and data type end
+    at = 0 if isinstance(array, Tensor) else 1  # the piece that ends with device and data type
     header = pieces[at]
     if isinstance(header, bytes):
         head = len(header) - struct.calcsize("<iii")
@@ -117,7 +117,7 @@ def dump_record(array: Array, device: tuple[int, int] = (1, 0)) -> bytes:
 def load_record(
     data: bytes | bytearray | memoryview, name: str = "<bytes>"
 ) -> tuple[Array, tuple[int, int]]:
-    """Read a record of `dump_record`: the array, on the CPU, and its former device.
+    """Read a record of `dump_record`: the array, on the CPU, and its original device.
 
     >>> load_record(dump_record(torch.ones(2), device=(2, 1)))
     (tensor([1., 1.]), (2, 1))
@@ -126,7 +126,7 @@ def load_record(
     return parser.array(), parser.device
 
 
-# Writing. An array is cut into pieces: headers as bytes, data as the tensors themselves.
+# Writing. An array is split into pieces: headers as bytes, data as tensors.
 
 
 def _sections(arrays: Arrays, np_shape: bool) -> Iterator[list[bytes | Tensor]]:
@@ -181,23 +181,23 @@ def _device_and_type(tensor: Tensor) -> bytes:
 
 
 def _bytes_of(tensor: Tensor) -> memoryview:
-    """Return the content as bytes; those of a plain tensor share its memory."""
+    """Return the content as bytes, which share the memory of a plain tensor."""
     return to_bytes(tensor).numpy().data
 
 
 LIST_MAGIC = 0x112
-V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA  # V0 has no magic: its ndim stands there
+V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA  # V0 has ndim in place of a magic number
 DENSE, ROW_SPARSE, CSR_KIND = 0, 1, 2
 CPU, GPU = 1, 2
 INT64 = BY_TORCH[torch.int64].code
 
-MAX_NDIM = 64  # torch's and NumPy's own limit
+MAX_NDIM = 64  # limit of torch and NumPy
 MAX_ELEMENTS = 2**63 - 1
 MIN_ARRAY_BYTES = 20  # bytes: a V0 record of one dimension without data
 
 
 class RowSparse(NamedTuple):
-    """Some rows of an array: row ``indices[i]`` is ``values[i]``, all others are zero."""
+    """A row_sparse array: row ``indices[i]`` is ``values[i]``, all others are zero."""
 
     shape: tuple[int, ...]
     indices: Tensor
@@ -205,7 +205,7 @@ class RowSparse(NamedTuple):
 
 
 class CSR(NamedTuple):
-    """A matrix in compressed rows: row i has ``values`` from ``indptr[i]`` to ``indptr[i + 1]``."""
+    """A csr matrix: row i has ``values`` from ``indptr[i]`` to ``indptr[i + 1]``."""
 
     shape: tuple[int, int]
     indptr: Tensor
@@ -227,12 +227,12 @@ class ParamsReader:
         self.size = size
         self.name = name
         self.at = 0  # offset of the next unread byte
-        self.device = (CPU, 0)  # of the last array
+        self.device = (CPU, 0)  # name of the last array
         self.pool = pool
-        self.pieces: Any = None  # a list, of the record that is read, if it has a checksum
+        self.pieces: Any = None  # pieces of the current record, if it has a checksum
 
     def arrays(self) -> list | dict:
-        """Return everything in the file, if its checksums are right."""
+        """Return all arrays; raise if a checksum is wrong."""
         trailer, end = (
             (None, self.size) if self.pool is None else read_trailer(self.file, self.size)
         )
@@ -266,7 +266,7 @@ class ParamsReader:
     def check_sums(
         self, sums: list[int], of_names: int, trailer: dict, names: list[str] | None
     ) -> None:
-        """Raise if a checksum is not the one that was written, and name the array."""
+        """Raise if a checksum is wrong, and name the array."""
         written = trailer.get("arrays")
         if not isinstance(written, list) or len(written) != len(sums):
             self.fail(f"checksums of {len(sums)} arrays", "another number of them")
@@ -281,12 +281,12 @@ class ParamsReader:
             )
 
     def check_end(self, is_checked: bool) -> None:
-        """Report bytes after the names, which MXNet ignores."""
+        """Warn of bytes after the names, which MXNet ignores."""
         left = self.size - self.at
         if not left:
             return
         first, last = self.file.read(len(TRAILER_MAGIC)), self.tail(len(TRAILER_MAGIC))
-        # A file may end inside of the mark that begins the checksums.
+        # A file may be truncated inside the mark at the start of the checksums.
         if is_checked or TRAILER_MAGIC.startswith(first) or last == TRAILER_MAGIC:
             self.fail("the end of the file, or valid checksums", f"{left} damaged bytes")
         warnings.warn(
@@ -304,7 +304,7 @@ class ParamsReader:
         """Read one array record of any version."""
         (magic,) = self.numbers("<I", "an array")
         if magic not in (V1, V2, V3):
-            return self.dense(self.dims(magic, "I"))  # V0 begins with ndim itself
+            return self.dense(self.dims(magic, "I"))  # V0 starts with ndim
         kind = self.numbers("<i", "the storage type")[0] if magic != V1 else DENSE
         if kind == DENSE:
             return self.dense(self.shape(), scalars=magic == V3)
@@ -326,8 +326,8 @@ class ParamsReader:
     def row_sparse(self) -> RowSparse:
         """Read the rest of a row_sparse array.
 
-        The indices tell how many rows follow. What the storage says about that may be outdated:
-        MXNet writes it before it waits for an array that is still being computed.
+        The indices determine the number of rows. The storage shape may be outdated: MXNet writes it
+        before waiting for pending computations.
         """
         stored, shape, row = self.shape(), self.shape(), self.device_and_type()
         index_row, index_shape = self.index_type()
@@ -340,7 +340,7 @@ class ParamsReader:
         return RowSparse(shape, self.indices(index_shape, index_row, shape[0]), values)
 
     def csr(self) -> CSR:
-        """Read the rest of a csr array; the indices tell how many elements follow, as above."""
+        """Read the rest of a csr array; the indices determine the number of elements, as above."""
         stored, shape, row = self.shape(), self.shape(), self.device_and_type()
         pointer_row, pointer_shape = self.index_type()
         index_row, index_shape = self.index_type()
@@ -367,7 +367,7 @@ class ParamsReader:
         return row, self.shape()
 
     def indices(self, shape: tuple[int, ...], row: DTypeRow, limit: int) -> Tensor:
-        """Read indices and make sure that each lies in [0, limit)."""
+        """Read indices; raise unless each is in [0, limit)."""
         result = self.data(shape, row).to(torch.int64)
         if result.numel() and (int(result.min()) < 0 or int(result.max()) >= limit):
             self.fail(
@@ -385,13 +385,13 @@ class ParamsReader:
         if not 0 <= ndim <= MAX_NDIM:
             self.fail(f"0 to {MAX_NDIM} dimensions", str(ndim), -4)
         shape = self.numbers(f"<{ndim}{kind}", "dimensions")
-        # Zero sizes are left out of the product: torch multiplies the others for its strides.
+        # Sizes of 0 are excluded from the product: torch multiplies the others for its strides.
         if any(d < 0 for d in shape) or math.prod(d or 1 for d in shape) > MAX_ELEMENTS:
             self.fail("sizes from 0, with a product below 2**63", str(shape))
         return shape
 
     def device_and_type(self) -> DTypeRow:
-        """Read the device, which is noted, and the data type."""
+        """Read the device, which is stored, and the data type."""
         *device, code = self.numbers("<iii", "device and data type")
         self.device = tuple(device)
         if code not in BY_CODE:
@@ -400,7 +400,7 @@ class ParamsReader:
         return BY_CODE[code]
 
     def data(self, shape: tuple[int, ...], row: DTypeRow) -> Tensor:
-        """Read the elements of one array straight into a new tensor."""
+        """Read the elements of an array directly into a new tensor."""
         needed = math.prod(shape) * row.size
         self.need(needed, f"{needed} bytes of {row.name} data for shape {shape}")
         raw = _allocate(needed)
@@ -413,7 +413,7 @@ class ParamsReader:
         return raw.view(row.torch).view(shape)
 
     def text(self) -> str:
-        """Read a name."""
+        """Read a string."""
         (length,) = self.numbers("<Q", "the length of a name")
         raw = self.take(length, f"a name of {length} bytes")
         try:
@@ -432,7 +432,7 @@ class ParamsReader:
         return struct.unpack(layout, self.take(struct.calcsize(layout), what))
 
     def take(self, count: int, what: str) -> bytes:
-        """Read so many bytes."""
+        """Read the given number of bytes."""
         self.need(count, what)
         raw = self.file.read(count)
         self.advance(len(raw), count)
@@ -441,7 +441,7 @@ class ParamsReader:
         return raw
 
     def need(self, count: int, what: str) -> None:
-        """Raise unless so many bytes are left."""
+        """Raise unless the given number of bytes is left."""
         left = self.size - self.at
         if count > left:
             self.fail(what, f"{left} bytes before the end of the file")

@@ -1,10 +1,10 @@
 """Read the data in a pickle without executing any code.
 
-A pickle is a program for a small stack machine, and Python's own interpreter of it imports and
-calls what the program asks for. This one knows only the instructions that build data. A global
-name becomes a `Name`, a call of it a `Call`: plain records that the caller may look at and refuse.
-Memory is counted before it is taken: lengths are compared with the bytes that remain, and the
-number of containers and memo entries against the size of the file.
+A pickle is a program for a stack machine; Python's interpreter imports and calls whatever it names.
+This reader supports only the instructions that build data. A global becomes a `Name`, a call of it
+a `Call`: plain records for the caller to check. Memory is checked before it is allocated: lengths
+against the remaining bytes, and the number of containers and memo entries against the size of the
+file.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from ..error import FormatError
 
 MAX_PROTOCOL = 5
 MAX_INTEGER_BYTES = 255  # bytes
-MAX_KEY = 2**63  # larger integers could be chosen to collide in a dict
+MAX_KEY = 2**63  # larger integers could be crafted to collide in a dict
 MIN_CONTAINERS = 1000
-BYTES_PER_CONTAINER = 8  # of the file; real pickles of arrays need more than twice as many
+# Bytes of the file per container; real pickles of arrays need more than twice as many.
+BYTES_PER_CONTAINER = 8
 BYTES_PER_MEMO_ENTRY = 4
 _KEY_TYPES = (str, bytes, float, bool, type(None))
 
 
 class PickleError(FormatError):
-    """Bytes that are not a pickle of plain data, or one that is damaged."""
+    """Raised for damaged pickles, and for pickles of other than plain data."""
 
 
 class Name(NamedTuple):
-    """A global that the pickle names; it was not looked up."""
+    """The name of a global in the pickle; it is not imported."""
 
     module: str
     name: str
@@ -39,12 +40,12 @@ class Name(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """A call that the pickle asks for, and the state that it sets on the result; nothing ran."""
+    """A call in the pickle, and the state set on its result; it is not executed."""
 
     function: Name
     args: tuple
     state: Any = None
-    pairs: dict = field(default_factory=dict)  # items that were set on the result
+    pairs: dict = field(default_factory=dict)  # items set on the result
 
 
 _BYTES = (
@@ -54,14 +55,14 @@ _BYTES = (
 
 
 class _Mark:
-    """Separates the items of a container under construction from what lies below."""
+    """Marks the start of a container's items on the stack."""
 
 
 _MARK = _Mark()
 
 
 def read_pickle(data: bytes | bytearray | memoryview) -> Any:
-    """Return the data in a pickle: builtin containers, with `Name` and `Call` for everything else.
+    """Return the data in a pickle: builtin types, with `Name` and `Call` for all others.
 
     >>> import pickle
     >>> read_pickle(pickle.dumps({"lr": 0.5, "betas": (0.9, 0.999)}))
@@ -140,7 +141,8 @@ class _Machine:
 
     def integer(self, text: bytes) -> int:
         try:
-            return int(text[:600].rstrip(b"L"))  # as many digits as the longest binary integer has
+            # The number of digits of the longest binary integer.
+            return int(text[:600].rstrip(b"L"))
         except ValueError:
             self.fail("an integer", repr(text[:40]))
 
@@ -222,7 +224,7 @@ class _Machine:
             self.container(Call(function, args))
 
     def old_bytes(self, function: Name, args: tuple) -> bytes | bytearray:
-        """Return the bytes that older protocols write as a call with text."""
+        """Return the bytes that older protocols store as a call with a string."""
         kind = bytearray if function.name == "bytearray" else bytes
         if not args:
             return kind()
@@ -346,7 +348,7 @@ _INSTRUCTIONS: dict[int, Callable[[_Machine], Any]] = {
     code[0]: instruction
     for code, instruction in {
         b"\x80": _protocol,
-        b"\x95": lambda m: m.number("<Q"),  # a frame: how many bytes to read ahead
+        b"\x95": lambda m: m.number("<Q"),  # a frame: the number of bytes to read ahead
         b"(": lambda m: m.push(_MARK),
         b"0": lambda m: m.pop() if m.stack[-1:] != [_MARK] else m.items(),
         b"1": lambda m: m.items(),
@@ -399,7 +401,7 @@ _INSTRUCTIONS: dict[int, Callable[[_Machine], Any]] = {
         b"c": _global_line,
         b"\x93": lambda m: m.name(),
         b"R": lambda m: m.call(),
-        b"\x81": lambda m: m.call(),  # makes an object of a class
+        b"\x81": lambda m: m.call(),  # creates an instance of a class
         b"b": lambda m: m.build(),
     }.items()
 }

@@ -1,9 +1,9 @@
-"""RecordIO, the container of MXNet's data sets: records one after the other, found again by magic.
+"""RecordIO, the format of MXNet's data sets: consecutive records with magic numbers.
 
 A record is u32 magic, u32 (flag << 29 | length), the payload, zeros up to the next multiple of 4.
-Where the magic itself is in a payload, at a multiple of 4, it is cut out and the record continues
-as a new part: flags 1 (first), 2 (middle), 3 (last) in place of 0. So each magic at a multiple of 4
-begins a part, which is how the next whole record is found behind a damaged one.
+If a payload contains the magic number at a multiple of 4, it is removed and the record continues as
+a new part, with flags 1 (first), 2 (middle), 3 (last) instead of 0. So each magic number at a
+multiple of 4 starts a part, which makes it possible to find the next record after damage.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ MAGIC = 0xCED7230A
 MAGIC_BYTES = struct.pack("<I", MAGIC)
 WHOLE, FIRST, MIDDLE, LAST = 0, 1, 2, 3
 LENGTH_BITS = 29
-MAX_RECORD_BYTES = (1 << LENGTH_BITS) - 1  # bytes in a record
+MAX_RECORD_BYTES = (1 << LENGTH_BITS) - 1  # maximum bytes of a record
 HEAD = struct.Struct("<II")
 PADDING = b"\0\0\0"
 WRITE_BUFFER = 1 << 20
-MAX_READ_BYTES = 1 << 20  # bytes that are read before the length of a record is known
+MAX_READ_BYTES = 1 << 20  # bytes to read before the length of a record is known
 
 
 class Damage(NamedTuple):
-    """A damaged range of a file: it holds no whole record; `error` says what was wrong."""
+    """A damaged range of a file without whole records, and the `error`."""
 
     start: int
     end: int
@@ -38,7 +38,7 @@ class Damage(NamedTuple):
 
 
 def encode(payload: bytes | bytearray | memoryview) -> bytes:
-    """Return a payload as the bytes of one record.
+    """Encode a payload as a record.
 
     >>> encode(b"abc").hex(" ", 4)
     '0a23d7ce 03000000 61626300'
@@ -57,7 +57,7 @@ def encode(payload: bytes | bytearray | memoryview) -> bytes:
 
 
 def _parts(payload: bytes) -> list[bytes]:
-    """Split the payload at each magic at a multiple of 4."""
+    """Split the payload at each magic number at a multiple of 4."""
     parts, start = [], 0
     result = payload.find(MAGIC_BYTES)
     while result >= 0:
@@ -76,10 +76,10 @@ def _part(flag: int, content: bytes) -> bytes:
 
 
 class RecordWriter:
-    """Writes a new file record by record; `position` is where the next one will begin.
+    """Writes a new file record by record; `position` is the offset of the next one.
 
-    The file appears, or replaces an older one, at `close`. Bytes wait in memory of this process
-    alone, so that a forked child never writes them again.
+    The file is created or replaced at `close`. The buffer belongs to this process, so a forked
+    child does not write it again.
     """
 
     def __init__(self, source: str | os.PathLike[str]) -> None:
@@ -95,7 +95,7 @@ class RecordWriter:
         if self._process != os.getpid():
             raise MXNetError(
                 f"Forbidden operation in multiple processes: {str(self.path)!r} was opened for "
-                "writing by another process; let that one write."
+                "writing by another process, which must write it."
             )
         record = encode(payload)
         self._waiting += record
@@ -114,7 +114,7 @@ class RecordWriter:
         self._waiting = bytearray()
 
     def close(self) -> None:
-        """Move the file to its target; after a failed write the older file stays."""
+        """Move the file to its target; after a failed write the older file is unchanged."""
         if self._process != os.getpid():
             self._file.abandon()
             return
@@ -141,8 +141,8 @@ class RecordWriter:
 class RecordReader:
     """Reads records of a file, or of bytes, at any offset.
 
-    The position is the caller's: one reader serves several threads and forked children. A file
-    that is cut short or rewritten meanwhile is an error at the next read.
+    It has no position, so several threads and forked children may share it. If the file is
+    truncated or rewritten meanwhile, the next read raises an error.
     """
 
     def __init__(self, source: str | os.PathLike[str] | bytes, name: str = "<bytes>") -> None:
@@ -155,12 +155,13 @@ class RecordReader:
             self.name = str(self.path)
             self.data = FileBytes(self.path)
         self.size = len(self.data)
-        self._expected = 4096  # bytes of the next record
-        # For each offset modulo 4: (from, to), no magic begins between them, one does at `to`.
+        self._expected = 4096  # guessed bytes of the next record
+        # For each offset modulo 4: (from, to) without a magic number in between, and with one at
+        # `to`.
         self._next_magic = [(0, -1)] * 4
 
     def read(self, at: int) -> tuple[bytes | None, int]:
-        """Return the record at an offset and the offset behind it; None at the end of the file.
+        """Return the record at an offset and the next offset; None at the end of the file.
 
         >>> RecordReader(encode(b"abc")).read(0)
         (b'abc', 12)
@@ -174,9 +175,9 @@ class RecordReader:
         return self._record(at)
 
     def _read_whole(self, data: FileBytes, at: int) -> tuple[bytes, int] | None:
-        """Return an ordinary record with a single read, if it is as long as the last one or less.
+        """Return a record with a single read, if it is not longer than the last one.
 
-        None leaves everything else, including errors, to the general path.
+        None: the general path handles it, including errors.
         """
         raw = data.peek(at, self._expected)
         if len(raw) < HEAD.size:
@@ -193,10 +194,10 @@ class RecordReader:
     def whole_records(self, at: int = 0) -> Iterator[tuple[int, bytes | Damage]]:
         """Yield (offset, record) for all whole records, (offset, `Damage`) for damage between them.
 
-        A record that is not followed by another is dropped only if a whole one begins inside it:
-        then bytes were lost or added, and its length is wrong.
+        A record that is not followed by another one is dropped only if a whole record starts inside
+        it: then its length is wrong.
         """
-        damage: tuple[int, FormatError] | None = None  # where it begins, and why
+        damage: tuple[int, FormatError] | None = None  # its offset and the error
         while at < self.size:
             head = self.data.find(MAGIC_BYTES, at)
             if head != at:
@@ -247,7 +248,7 @@ class RecordReader:
         if isinstance(data, FileBytes):
             data.close()
 
-    # One record. Every length is compared with the bytes that remain before it is used.
+    # One record. Every length is checked against the remaining bytes first.
 
     def _record(self, at: int) -> tuple[bytes, int]:
         contents, end = self._contents(at)
@@ -292,7 +293,7 @@ class RecordReader:
             self._fail(at + 4, f"{length} bytes of content", "another part inside them")
         return flag, slice(start, start + length), end
 
-    # Looking for records after damage.
+    # Search for records after damage.
 
     def _is_whole(self, at: int) -> bool:
         try:
@@ -310,7 +311,7 @@ class RecordReader:
         return None if at < 0 else at
 
     def _magic_after(self, start: int) -> int:
-        """Return the first magic from ``start`` on at the same offset modulo 4, or the size."""
+        """Return the first magic number from ``start`` at the same offset modulo 4, or the size."""
         phase = start % 4
         begin, result = self._next_magic[phase]
         if begin <= start <= result:
@@ -340,7 +341,7 @@ class RecordReader:
         raise self._error(at, expected, found)
 
 
-MAX_LINE_CHARACTERS = 1 << 20  # characters; longer ones are damage, not lines
+MAX_LINE_CHARACTERS = 1 << 20  # maximum characters of a line
 
 
 class ListedImage(NamedTuple):
@@ -352,7 +353,7 @@ class ListedImage(NamedTuple):
 
 
 class Parsed(list):
-    """The parsed lines, and the number of those that could not be understood."""
+    """The parsed lines, and the number of invalid lines."""
 
     skipped = 0
 
@@ -383,7 +384,7 @@ def read_list(source: str | os.PathLike[str], on_error: str = "raise") -> Parsed
     def parse(fields: list[str]) -> ListedImage:
         if len(fields) < 3 or not fields[-1]:
             raise ValueError("an index, labels and a path")
-        # Lists that MXNet wrote may have the index as a float.
+        # Lists of MXNet may have a float as index.
         return ListedImage(int(float(fields[0])), tuple(map(float, fields[1:-1])), fields[-1])
 
     return _parse_line(source, parse, "index, labels and path with tabs between them", on_error)

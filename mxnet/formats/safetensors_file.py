@@ -18,11 +18,11 @@ SUFFIX = ".safetensors"
 
 
 class MissingSafetensors(MXNetError, ImportError):
-    """The `safetensors` library is not installed."""
+    """Raised if the `safetensors` library is not installed."""
 
 
 def is_safetensors(path: Any) -> bool:
-    """Return whether a file name says that the format is safetensors.
+    """Return whether a file name has the extension of safetensors.
 
     >>> is_safetensors("net.safetensors"), is_safetensors("net.params")
     (True, False)
@@ -43,11 +43,13 @@ def _library() -> ModuleType:
 def write(path: str | os.PathLike[str], tensors: Mapping[str, Tensor]) -> None:
     """Write named tensors atomically."""
     if not isinstance(tensors, Mapping):
-        raise MXNetError(f"{path}: a safetensors file holds named arrays, so give a dict of them.")
+        raise MXNetError(f"{path}: a safetensors file contains named arrays: pass a dict.")
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
-            raise MXNetError(f"{path}: {name!r} is sparse; safetensors files hold dense arrays.")
-    # The library refuses tensors that share memory, such as one parameter under two names.
+            raise MXNetError(
+                f"{path}: {name!r} is sparse; safetensors files support dense arrays only."
+            )
+    # The library does not support tensors that share memory, such as a parameter with two names.
     own = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
     content = _library().save(own, metadata={"format": "pt"})
     with replacing(local_path(path)) as file:
@@ -55,7 +57,7 @@ def write(path: str | os.PathLike[str], tensors: Mapping[str, Tensor]) -> None:
 
 
 def read(place: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """Read named tensors; a damaged file is an error."""
+    """Read named tensors; raise for a damaged file."""
     path = local_path(place)
     if not path.is_file():
         raise MXNetError(f"{path} does not exist.")

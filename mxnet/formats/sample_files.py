@@ -21,11 +21,11 @@ from ..error import FormatError
 from .files import existing_file
 
 BLOCK_BYTES = 4 << 20
-MAX_LINE_BYTES = 256 << 20  # no row of numbers is as long; a binary file may seem to be
+MAX_LINE_BYTES = 256 << 20  # maximum length of a line; binary files may exceed it
 
 
 def line_blocks(source: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield (number of the first line, lines without their ends) until the file ends."""
+    """Yield (number of the first line, lines) until the end of the file."""
     path, first = existing_file(source), 1
     with path.open("rb") as file:
         while block := file.readlines(BLOCK_BYTES):
@@ -43,7 +43,7 @@ def line_blocks(source: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]
 def fail(
     source: str | os.PathLike[str], line: int, expected: str, found: str | None = None
 ) -> NoReturn:
-    """Raise an error that names the line and what is wrong with it."""
+    """Raise an error with the line and the problem."""
     ending = "" if found is None else f"; found {found}"
     raise FormatError(f"{os.fspath(source)}, line {line}: expected {expected}{ending}.")
 
@@ -53,7 +53,7 @@ def read_csv(
 ) -> Iterator[np.ndarray]:
     """Yield blocks of rows with `width` numbers each; empty lines are skipped.
 
-    A comma may end a line, as some programs write it.
+    A trailing comma is allowed.
     """
     for first, lines in line_blocks(source):
         filled = [line for line in lines if line and not line.isspace()]
@@ -68,7 +68,7 @@ def read_csv(
 
 
 def _load(lines: list[str], dtype: type[np.generic]) -> np.ndarray | None:
-    """Return the numbers of some lines; integers may be written as ``3.0``."""
+    """Parse the numbers of lines; integers may be written as ``3.0``."""
     try:
         return np.loadtxt(lines, dtype, delimiter=",", comments=None, ndmin=2)
     except (ValueError, OverflowError):
@@ -124,7 +124,7 @@ class SparseRows:
     """Rows of a sparse matrix, with a label each; supports slicing and concatenation."""
 
     labels: np.ndarray
-    counts: np.ndarray  # how many entries each row has
+    counts: np.ndarray  # number of entries of each row
     indices: np.ndarray
     values: np.ndarray
 
@@ -145,7 +145,7 @@ class SparseRows:
 
     @staticmethod
     def join(parts: list[SparseRows]) -> SparseRows:
-        """Return the rows of all parts."""
+        """Concatenate the rows of all parts."""
         columns = ([getattr(p, f.name) for p in parts] for f in fields(SparseRows))
         return SparseRows(*(np.concatenate(column) for column in columns))
 
@@ -227,7 +227,7 @@ def _read(path: Path, file: IO[bytes] | gzip.GzipFile, ndim: int) -> Tensor:
 
 
 def _elements(path: Path, file: IO[bytes] | gzip.GzipFile, at: int, shape: list[int]) -> Tensor:
-    """Read piece by piece, so that wrong sizes cannot allocate more memory than the file has."""
+    """Read in pieces, so that wrong sizes cannot allocate more memory than the file has."""
     needed, pieces, have = math.prod(shape), [], 0
     while have < needed:
         piece = file.read(min(_CHUNK, needed - have))

@@ -1,7 +1,7 @@
-"""A tree of containers, numbers, text, bytes and tensors in one parameter file.
+"""A tree of containers, numbers, strings, bytes and tensors in one parameter file.
 
-The tensors lie in MXNet's binary format under numbered names; the shape of the tree is JSON in a
-tensor of bytes beside them. Reading builds plain containers only: nothing in a file can run.
+Tensors are stored in MXNet's format under numbered names; the structure is JSON in a tensor of
+bytes. Reading builds plain containers only and runs no code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from ..error import FormatError
 from . import params_file
 
-TREE = "tree"  # the name of the JSON among the tensors
+TREE = "tree"  # name of the JSON tensor
 
 
 def write(path: Any, tree: Any) -> None:
@@ -26,7 +26,7 @@ def write(path: Any, tree: Any) -> None:
 
 
 def pack(tree: Any) -> dict[str, Tensor]:
-    """Return the tensors of a tree's file. Those of the tree itself on the CPU share its memory."""
+    """Return the tensors of a tree's file; tensors of the tree on the CPU are not copied."""
     tensors: dict[str, Tensor] = {}
     text = json.dumps(_flatten(tree, tensors), separators=(",", ":"))
     tensors[TREE] = _from_bytes(text.encode("utf-8"))
@@ -53,7 +53,7 @@ def _to_bytes(tensor: Tensor) -> bytes:
 
 
 def _flatten(value: Any, tensors: dict[str, Tensor]) -> Any:
-    """Return JSON for a value: plain things as they are, the others as {kind: content}."""
+    """Convert a value to JSON; other than plain values become {kind: content}."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.generic):
@@ -71,7 +71,7 @@ def _flatten(value: Any, tensors: dict[str, Tensor]) -> Any:
         return {"numpy": [_keep(exact, tensors), value.dtype.str, list(value.shape)]}
     if isinstance(value, Tensor):
         return {"tensor": _keep(value, tensors)}
-    raise TypeError(f"A tree cannot hold {type(value).__name__}: {value!r:.80}")
+    raise TypeError(f"A tree cannot contain {type(value).__name__}: {value!r:.80}")
 
 
 def _keep(tensor: Tensor, tensors: dict[str, Tensor]) -> str:

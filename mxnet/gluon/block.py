@@ -69,7 +69,7 @@ class _BlockScope:
     def __enter__(self) -> _BlockScope:
         names = None
         previous = getattr(_BlockScope._current, "value", None)
-        if not self._block._empty_prefix:  # a block without prefix leaves naming to those around
+        if not self._block._empty_prefix:  # without a prefix, children get no prefix either
             names = Prefix(self._block.prefix)
             names.__enter__()
             _BlockScope._current.value = self
@@ -94,7 +94,7 @@ class Block:
     Parameters
     ----------
     prefix : str
-        What the names of parameters begin with; by default the class name and a number.
+        Prefix of the parameter names; by default the class name and a number.
     params : ParameterDict
         Parameters of another block, to share them.
 
@@ -197,7 +197,7 @@ class Block:
         self._children[str(len(self._children)) if name is None else name] = block
 
     def apply(self, fn: Callable[[Block], Any]) -> Block:
-        """Call a function with every descendant, children first, and then with this block.
+        """Call a function on every descendant, children first, and then on this block.
 
         Parameters
         ----------
@@ -268,13 +268,13 @@ class Block:
         Parameters
         ----------
         init : Initializer
-            For parameters without their own.
+            Initializer of parameters that have none of their own.
         ctx : Context or list of them
-            Where the parameters should be.
+            Device, or list of devices.
         verbose : bool
-            Log every one.
+            Log every parameter.
         force_reinit : bool
-            Also those that have values already.
+            Initialize again parameters that have values.
         """
         self.collect_params().initialize(init, ctx, verbose, force_reinit)
 
@@ -321,7 +321,7 @@ class Block:
         ndarray.save(filename, {name: param._reduce() for name, param in params.items()})
 
     def save_params(self, filename: str) -> None:
-        """Save as old versions did, under full names without the block's prefix.
+        """Save in the old format: full names without the block's prefix.
 
         Parameters
         ----------
@@ -346,24 +346,23 @@ class Block:
     ) -> None:
         """Load parameters from a file of `save_parameters`.
 
-        Files with the parameters' full names, such as those of `export` and
-        `ParameterDict.save`, are understood too. When something does not fit, all of it is listed
-        in one error and nothing is changed.
+        Files of `export` and `ParameterDict.save`, which use full parameter names, work too. All
+        mismatches are listed in one error, and then nothing is changed.
 
         Parameters
         ----------
         filename
             Path of the file.
         ctx
-            Where to; by default where the parameters are, or the CPU.
+            Device of the loaded values; by default that of the parameters, or the CPU.
         allow_missing : bool
-            Leave parameters alone that the file has not.
+            Keep parameters that the file does not have unchanged.
         ignore_extra : bool
             Ignore arrays that are not parameters of this block.
         cast_dtype : bool
-            Convert when types differ.
+            Convert the values if the data types differ.
         dtype_source : {'current', 'saved'}
-            Whose type wins then.
+            Which data type to use then: the parameter's or the file's.
         """
         loaded = named_arrays(filename)
         params = self._collect_params_with_prefix()
@@ -425,7 +424,7 @@ class Block:
                 f"contains parameters: {contents}. {did_you_mean(name, loaded)} "
                 "Set allow_missing=True to ignore missing parameters."
                 for name, param in params.items()
-                if id(param) not in there  # one name of a shared parameter is enough
+                if id(param) not in there  # one name of a shared parameter suffices
             ]
         if not ignore_extra:
             contents = _brief_print_list(params)
@@ -454,7 +453,8 @@ class Block:
         ctx
             Device, or list of devices.
         allow_missing
-            Whether parameters that the file does not have are left alone; else they are an error.
+            Whether to keep parameters that the file does not have unchanged instead of raising an
+            error.
         ignore_extra
             Whether arrays that are not parameters are ignored; otherwise they raise an error.
         """
@@ -469,7 +469,7 @@ class Block:
         Parameters
         ----------
         prefix
-            What the names of the files begin with.
+            Prefix of the file names.
         """
         described = json.dumps(self._describe({})).encode("utf-8")
         with one_commit():
@@ -478,14 +478,14 @@ class Block:
             self.save_parameters(f"{prefix}-model.params")
 
     def load(self, prefix: str) -> None:
-        """Load what `save` wrote into this block, which must have the same structure.
+        """Load files of `save` into this block, which must have the same structure.
 
-        The block, its children and parameters take the saved names.
+        The block, its children and parameters are renamed to the saved names.
 
         Parameters
         ----------
         prefix
-            What the names of the files begin with.
+            Prefix of the file names.
         """
         path = existing_file(f"{prefix}-model.json")
         try:
@@ -523,7 +523,7 @@ class Block:
         self._rename(described["orig_name"], [part["orig_name"] for part in parts], described)
 
     def _rename(self, name: str, children: list[str], described: dict[str, Any]) -> None:
-        """Restore the saved name, also in parameters and keys of children; the prefix stays."""
+        """Restore saved names of the block, its parameters and children, but not the prefix."""
         keys = described.get("children", {})
         if len(keys) == len(children):
             pairs = zip(children, list(self._children.values()), strict=True)
@@ -565,9 +565,9 @@ class Block:
         Parameters
         ----------
         callback
-            The function. It gets both names as bytes, as in MXNet.
+            The function; both names are bytes, as in MXNet.
         monitor_all : bool
-            For the operators' inputs too.
+            Whether to call it for the operators' inputs too.
         """
         for child in self._children.values():
             child.register_op_hook(callback, monitor_all)
@@ -592,7 +592,7 @@ class Block:
         return out
 
     def forward(self, *args: Any) -> Any:
-        """Compute the outputs; define this.
+        """Compute the outputs; subclasses define this.
 
         Parameters
         ----------
@@ -602,13 +602,13 @@ class Block:
         raise NotImplementedError(f"{type(self).__name__} must define forward(self, *args)")
 
     def as_torch(self) -> Any:
-        """Return this block as a live `torch.nn.Module`: the same memory, torch's gradients.
+        """Return this block as a `torch.nn.Module` that shares its parameters' memory.
 
-        The module takes and returns tensors and works with what torch has for modules:
-        optimizers, `torch.compile`, DistributedDataParallel, state dicts. Its parameters are on the
-        memory of the block's, named by their place in the tree of blocks; moving means and the like
-        are buffers. ``train()`` and ``eval()`` are MXNet's modes. Gradients go to the `grad` of the
-        module's parameters by torch's rules, not to `Parameter.grad()`.
+        The module takes and returns tensors and works with torch's optimizers, `torch.compile`,
+        DistributedDataParallel and state dicts. Its parameters share the memory of the block's and
+        are named by their path in the tree of blocks; moving averages are buffers. ``train()`` and
+        ``eval()`` set MXNet's modes. Gradients are stored in the `grad` of the module's parameters,
+        not in `Parameter.grad()`.
 
         Hooks of child modules are not called: the block calls its child blocks.
 
@@ -626,8 +626,8 @@ class Block:
     def summary(self, *inputs: NDArray) -> None:
         """Print a table of layers, their outputs and parameters, for these inputs.
 
-        Multiply-adds and memory of the whole follow; `mx.viz.print_costs` has them by layer.
-        The block must not be hybridized.
+        Total multiply-adds and memory follow; `mx.viz.print_costs` shows them by layer. The block
+        must not be hybridized.
 
         Parameters
         ----------
@@ -637,7 +637,7 @@ class Block:
         summarize(self, inputs)
 
 
-_CONTAINERS = (list, tuple, dict)  # for isinstance, which takes twice as long with their union
+_CONTAINERS = (list, tuple, dict)  # for isinstance, which is twice as slow with a union type
 _PLAIN = frozenset({bool, int, float, str, type(None)})
 
 
@@ -654,7 +654,7 @@ def _has_others(container: Any, registered: Collection[int]) -> bool:
     return False
 
 
-# Last: they are Blocks themselves. Downstream packages import the helpers from here.
+# Imported last, because they subclass Block. Downstream packages import the helpers from here.
 from .hybrid import HybridBlock  # noqa: E402
 from .hybrid import flatten as _flatten  # noqa: E402, F401
 from .hybrid import regroup as _regroup  # noqa: E402, F401

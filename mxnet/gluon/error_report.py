@@ -1,7 +1,7 @@
-"""Errors inside blocks: name the failed layer, and show only the user's frames.
+"""Errors inside blocks: add the failed layer, and hide internal frames.
 
-`Block.__call__` comes here when its forward raised, never otherwise, so that calls that succeed
-pay nothing. Every enclosing block adds its part to the path: `Net.features.4 (Dense 'dense2')`.
+`Block.__call__` calls `report_failure` only if its forward raised. Every enclosing block adds its
+part to the path: `Net.features.4 (Dense 'dense2')`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SetByInit:
 
 
 class _Failure:
-    """The failed layer of an error that propagates, and the path to that layer."""
+    """The failed layer of a propagating error, and the path to it."""
 
     def __init__(self, block: Block, error: BaseException) -> None:
         self.outermost = block
@@ -69,7 +69,7 @@ class _Failure:
         self.outermost = block
 
     def __reduce__(self) -> tuple:
-        return str, (str(self),)  # errors travel between processes, networks do not
+        return str, (str(self),)  # errors are sent between processes, networks are not
 
     def __str__(self) -> str:
         path = ".".join([type(self.outermost).__name__, *self.path])
@@ -77,7 +77,7 @@ class _Failure:
 
 
 def _signature_hint(block: Block, error: BaseException) -> list[str]:
-    """Return what to do if `hybrid_forward` does not take a parameter of its block."""
+    """Return advice if `hybrid_forward` lacks an argument for a parameter of its block."""
     if not isinstance(error, TypeError) or "unexpected keyword argument" not in str(error):
         return []
     names = list(getattr(block, "_reg_params", ()))
@@ -90,7 +90,7 @@ def _signature_hint(block: Block, error: BaseException) -> list[str]:
 
 
 def _locate(block: Block, name: str | None) -> tuple[list[str], Block]:
-    """Return the path to the child of a block that owns a node of its graph or a parameter."""
+    """Return the path to the child that owns a node of the graph or a parameter."""
     path: list[str] = []
     while name is not None:
         owners = [
@@ -113,10 +113,10 @@ def _prefixes(block: Block) -> list[str]:
 
 
 def report_failure(block: Block, error: Exception) -> None:
-    """Add the failed layer to an error that leaves a block, and hide internal frames.
+    """Add the failed layer to an error raised in a block, and hide internal frames.
 
-    The text of MXNext's own errors ends with the layer; other errors, which may be the user's,
-    keep their text and get a note. ``MXNET_FULL_TRACEBACK=1`` shows the internal frames.
+    The layer is appended to the text of MXNext's own errors, and added as a note to others.
+    ``MXNET_FULL_TRACEBACK=1`` shows the internal frames.
     """
     if "_children" not in block.__dict__:
         raise uninitialized(block) from None
@@ -125,7 +125,7 @@ def report_failure(block: Block, error: Exception) -> None:
         failure = _Failure(block, error)
         try:
             error._failure = failure  # type: ignore[attr-defined]
-        except AttributeError:  # an exception with slots
+        except AttributeError:  # an exception class with slots
             return
     else:
         failure.enclose(block)

@@ -1,7 +1,7 @@
 """`HybridBlock`: a block whose forward is written once for arrays and for symbols.
 
-Eagerly it runs on arrays. Hybridized, it is called once with symbols; the graph that comes out is
-prepared and run from then on.
+Eagerly it runs on arrays. Hybridized, it is called once with symbols, and the resulting graph runs
+from then on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["HybridBlock"]
 
 
 def check_backend(backend: str | None) -> None:
-    """Warn of an unknown backend; MXNet too continues without it."""
+    """Warn of an unknown backend and continue without it, as MXNet does."""
     names = (*BUILT_IN_BACKENDS, *backend_names())
     if backend is not None and backend not in names:
         near = did_you_mean(backend, names)
@@ -47,10 +47,10 @@ def check_backend(backend: str | None) -> None:
 
 @inherits_parameters
 class HybridBlock(Block):
-    """A block that runs eagerly or, after `hybridize()`, as a graph, with the same numbers.
+    """A block that runs eagerly or, after `hybridize()`, as a graph, with the same results.
 
-    Define ``hybrid_forward(self, F, x, *args, **params)``: F is `mx.nd` or `mx.sym`, and the
-    parameters that are attributes of the block come as keywords.
+    Define ``hybrid_forward(self, F, x, *args, **params)``: F is `mx.nd` or `mx.sym`; parameters
+    that are attributes of the block are passed as keywords.
 
     >>> class Scale(mx.gluon.HybridBlock):
     ...     def __init__(self, **kwargs):
@@ -73,7 +73,7 @@ class HybridBlock(Block):
         self._cached_graph: tuple = ()
         self._cached_op: CachedOp | None = None
         self._cached_op_args: list[tuple[int, Parameter | None]] = []
-        self._held: tuple = ()  # parameter arrays of the last call, with what they depend on
+        self._held: tuple = ()  # parameter arrays of the last call, and the key of their validity
         self._in_format: Any = None
         self._out_format: Any = None
         self._flags: list[tuple[str, Any]] = []
@@ -127,18 +127,19 @@ class HybridBlock(Block):
         active : bool
             Whether to run as a graph; with False, eagerly again.
         backend : str
-            An engine that runs the graph in inference: ``"onednn_graph"`` (networks of
-            convolutions; needs torch alone), ``"onnxruntime"``, ``"openvino"``, ``"inductor"``
-            (torch.compile), ``"auto"`` (the fastest on the given shapes) or a name of
-            `mx.executor.register_backend`. Its first result is checked against our own. Names of
-            MXNet's that fuse operators are accepted; their work is the built-in executor's.
+            Engine that runs the graph in inference: ``"onednn_graph"`` (networks of convolutions;
+            needs only torch), ``"onnxruntime"``, ``"openvino"``, ``"inductor"`` (torch.compile),
+            ``"auto"`` (the fastest on the given shapes) or a name of
+            `mx.executor.register_backend`. Its first result is compared with the built-in
+            executor's. MXNet's names of fusing backends are accepted; the built-in executor fuses
+            operators itself.
         clear : bool
             Drop the traced graph.
         static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size
-            Hints that MXNet takes; they do not change what is computed.
+            Hints of MXNet; they do not change results.
         recompute : bool or "sublinear" or int
-            Whether training keeps few results for backward and computes the others again, or how
-            many bytes it may keep; by default ``MXNET_BACKWARD_DO_MIRROR`` decides.
+            Whether training recomputes intermediate results in backward to save memory, or the
+            number of bytes it may keep; by default ``MXNET_BACKWARD_DO_MIRROR``.
         """
         check_backend(backend)
         self._backend, self._backend_opts = backend, kwargs
@@ -182,7 +183,7 @@ class HybridBlock(Block):
         backward_bulk_size: int | None = None,
         **kwargs: Any,
     ) -> None:
-        """Trace and prepare the graph for these inputs now, engines included; see `hybridize`.
+        """Trace and compile the graph for these inputs immediately; see `hybridize`.
 
         Parameters
         ----------
@@ -191,11 +192,11 @@ class HybridBlock(Block):
         args
             The inputs.
         backend
-            Name of the engine; None is the built-in one.
+            Name of the engine; None: the built-in executor.
         clear
-            Whether to forget a graph traced before.
+            Whether to drop a previously traced graph.
         static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size
-            Accepted for compatibility, without effect.
+            Accepted for compatibility; has no effect.
         """
         self.hybridize(
             True,
@@ -246,15 +247,15 @@ class HybridBlock(Block):
     def compiled(self, *args: Any, training: bool = False) -> Compiled:
         """Return a report of the graph that the hybridized block runs on these inputs.
 
-        It prints which rules were applied and every operator that runs; `Compiled.save` writes
-        the graph to a file.
+        Its text lists the applied rules and every operator that runs; `Compiled.save` writes the
+        graph to a file.
 
         Parameters
         ----------
         args
             The inputs.
         training
-            Whether to show the graph of training.
+            Whether to show the training graph.
 
         >>> net = mx.gluon.nn.Dense(2, activation="relu", prefix="fc_")
         >>> net.initialize(); net.hybridize()
@@ -297,7 +298,7 @@ class HybridBlock(Block):
         if not outputs or any(o is None for o in outputs):
             raise TypeError(
                 f"Expected a list of symbols from the forward of HybridBlock '{self.name}', "
-                f"but it returned {out}. Leave out what is None, or do not hybridize it."
+                f"but it returned {out}. Leave out outputs that are None, or do not hybridize it."
             )
         kind = _check_same_symbol_type(outputs)
         if is_np_array():
@@ -320,7 +321,7 @@ class HybridBlock(Block):
         inputs, out = self._get_graph(*args)
         positions = {v.name: i for i, v in enumerate(inputs)}
         params = dict(self.collect_params().items())
-        used = dict.fromkeys(out.list_inputs())  # in order, and quick to look into
+        used = dict.fromkeys(out.list_inputs())  # a dict: ordered, with fast lookup
         for name, i in positions.items():
             if name not in used:
                 warnings.warn(
@@ -350,7 +351,7 @@ class HybridBlock(Block):
         if self._callback is not None:
             cached_op._register_op_hook(self._callback, self._monitor_all)
         self._held, self._cached_op_args = (), sources
-        self._cached_op = cached_op  # last: other threads take it to mean that all is there
+        self._cached_op = cached_op  # assigned last: other threads read it as "complete"
 
     # -- inference ----------------------------------------------------------------------------
 
@@ -419,13 +420,13 @@ class HybridBlock(Block):
     # -- running ------------------------------------------------------------------------------
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Compute the outputs with the functions of F, `mx.nd` or `mx.sym`; define this."""
+        """Compute the outputs by functions of F, `mx.nd` or `mx.sym`; subclasses define this."""
         raise NotImplementedError(
             f"{type(self).__name__} must define hybrid_forward(self, F, x, *args, **params)"
         )
 
     def forward(self, x: Any, *args: Any) -> Any:
-        """Run `hybrid_forward` on arrays or symbols, or the graph made of it.
+        """Run `hybrid_forward` on arrays or symbols, or the graph traced from it.
 
         Parameters
         ----------
@@ -443,7 +444,7 @@ class HybridBlock(Block):
                 return self._trace(inputs)
         ctx = arrays[0].context
         if not self._active:
-            if ctx is current_context():  # nearly always; entering it would change nothing
+            if ctx is current_context():  # the common case: no scope to enter
                 return self._run_eagerly(ctx, *inputs)
             with ctx:
                 return self._run_eagerly(ctx, *inputs)
@@ -502,7 +503,7 @@ class HybridBlock(Block):
             raise ValueError(
                 "The argument structure of HybridBlock does not match the cached version. Stored "
                 f"format = {self._in_format}, input format = {structure}. Call hybridize() again "
-                "before passing inputs of another structure."
+                "before passing inputs of a different structure."
             )
         return [arrays[i] if array is None else array for i, array in self._gather(ctx, args)]
 
@@ -517,7 +518,7 @@ class HybridBlock(Block):
             with FIRST_CALL:
                 self._initialize(args, [p for _, p in self._cached_op_args if p is not None])
             return self._gather(ctx, args)
-        # A user's parameter class may return another array each time, as one with dropout does.
+        # A user's parameter class may return a new array each time, for example with dropout.
         own = (
             param is not None and type(param).data is not Parameter.data
             for i, param in self._cached_op_args
@@ -534,7 +535,7 @@ class HybridBlock(Block):
         return self._run_graph(args, arrays, arrays[0].context)
 
     def _arrays_or_symbols(self, *args: Any) -> list[Any]:
-        """Return the arrays in nested arguments, or the symbols; there must be one kind of them."""
+        """Return the arrays or the symbols in nested arguments; raise if both kinds are mixed."""
         items = [item for item in leaves(args) if isinstance(item, Symbol | NDArray)]
         kinds = {isinstance(item, Symbol) for item in items}
         if len(kinds) == 1:
@@ -561,14 +562,14 @@ class HybridBlock(Block):
         Parameters
         ----------
         shapes : list of tuple, optional
-            The shapes of the inputs; most layers do not need them.
+            Shapes of the inputs; most layers do not need them.
         """
         from ..interop import to_torch
 
         return to_torch(self, shapes=shapes)
 
     def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
-        """Write the graph and its parameters: ``path-symbol.json`` and ``path-0000.params``.
+        """Save the graph and its parameters as ``path-symbol.json`` and ``path-0000.params``.
 
         `SymbolBlock.imports` and `mx.model.load_checkpoint` read them, in MXNet 1.9 too. The block
         must have been hybridized and run.
@@ -576,11 +577,11 @@ class HybridBlock(Block):
         Parameters
         ----------
         path
-            What the names of the files begin with.
+            Prefix of the file names.
         epoch
-            Number of the epoch, which ends the name of the parameters' file.
+            Number of the epoch, at the end of the parameter file's name.
         remove_amp_cast
-            Whether casts of mixed precision are left out.
+            Whether to leave out casts of mixed precision.
         """
         if not self._is_traceable():
             raise MXNetError(
@@ -626,12 +627,13 @@ class HybridBlock(Block):
             inputs = [symbol.load_json(text) for text in described["inputs"]]
             graph = symbol.load_json(described["symbol"])
             sources = {*self.collect_params(), *(v.name for v in inputs)}
-            if sources.issuperset(graph.list_inputs()):  # else this block, named otherwise, traces
+            # A block whose parameters have other names is traced again.
+            if sources.issuperset(graph.list_inputs()):
                 self._cached_graph = inputs, graph
                 self._in_format, self._out_format = described["in_format"], described["out_format"]
 
     def __getstate__(self) -> dict[str, Any]:
-        # Prepared graphs are made again on the first call.
+        # Programs are prepared again on the first call.
         fresh = {"_cached_op": None, "_cached_op_args": [], "_held": (), "_cached_graph": ()}
         return {**self.__dict__, **fresh}
 
@@ -667,7 +669,7 @@ def are_arrays(*args: Any) -> bool:
 
 
 def flatten(args: Any, inout: str) -> tuple[list, Any]:
-    """Return nested lists of arrays or symbols as one flat list, and their structure.
+    """Flatten nested lists of arrays or symbols; return the flat list and the structure.
 
     In the structure an array is 0, None is -1, and a symbol of n outputs is n.
     """
@@ -691,7 +693,7 @@ def flatten(args: Any, inout: str) -> tuple[list, Any]:
 
 
 def regroup(flat: Sequence, structure: Any) -> tuple[Any, list]:
-    """Return a flat list as nested lists again, and its unused rest."""
+    """Rebuild nested lists from a flat list; return them and the unused rest."""
     if isinstance(structure, int):
         if structure <= 0:
             return flat[0], list(flat[1:])
@@ -704,7 +706,7 @@ def regroup(flat: Sequence, structure: Any) -> tuple[Any, list]:
 
 
 def same_structure(stored: list, structure: list) -> bool:
-    """Return whether two structures agree; a trailing None counts as omitted."""
+    """Return whether two structures agree; a trailing None is ignored."""
     while stored and stored[-1] == -1:
         stored = stored[:-1]
     while structure and structure[-1] == -1:
@@ -713,14 +715,14 @@ def same_structure(stored: list, structure: list) -> bool:
 
 
 def leaves(args: Any) -> list:
-    """Return what nested lists hold."""
+    """Return the leaves of nested lists."""
     if isinstance(args, list | tuple):
         return [leaf for item in args for leaf in leaves(item)]
     return [args]
 
 
 def _flat_arrays(args: tuple) -> Sequence[NDArray]:
-    """Return the arrays of nested arguments: the arguments themselves if none is a list."""
+    """Return the arrays of nested arguments; the arguments themselves if none is a list."""
     if are_arrays(*args):
         return args
     return [item for item in flatten(args, "input")[0] if item is not None]

@@ -40,7 +40,7 @@ numeric_types = (float, int, np.generic)
 
 
 def _apply_weighting(F: Any, loss: Any, weight: Any = None, sample_weight: Any = None) -> Any:
-    """Multiply by the weight of each sample, where given, and by the weight of the loss."""
+    """Multiply by the sample weights, if given, and by the weight of the loss."""
     if sample_weight is not None:
         loss = F.broadcast_mul(loss, sample_weight)
     if weight is not None:
@@ -59,9 +59,9 @@ class Loss(HybridBlock):
     Parameters
     ----------
     weight
-        Factor of the loss; None means 1.
+        Factor of the loss; by default 1.
     batch_axis
-        The axis of the samples; losses are averaged over all others.
+        Axis of the samples; the loss is averaged over the other axes.
 
     >>> class CubicLoss(mx.gluon.loss.Loss):
     ...     def hybrid_forward(self, F, pred, label):
@@ -99,7 +99,7 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
     Parameters
     ----------
     from_sigmoid
-        Whether predictions are probabilities already.
+        Whether predictions are probabilities.
 
     >>> mx.gluon.loss.SigmoidBCELoss()(nd.array([[0]]), nd.array([[1]])).asnumpy().round(4)
     array([0.6931], dtype=float32)
@@ -146,19 +146,19 @@ SigmoidBCELoss = SigmoidBinaryCrossEntropyLoss
 
 @inherits_parameters
 class SoftmaxCrossEntropyLoss(Loss):
-    """Cross entropy of one of several classes.
+    """Softmax cross entropy.
 
     ``-log softmax(pred)[label]``; with ``sparse_label=False`` labels are distributions, with
-    ``from_logits=True`` predictions are logarithms of probabilities already.
+    ``from_logits=True`` predictions are log probabilities.
 
     Parameters
     ----------
     axis
         The axis of the classes.
     sparse_label
-        Whether labels are class numbers; else they are probabilities.
+        Whether labels are class indices; otherwise they are probabilities.
     from_logits
-        Whether predictions are logarithms of probabilities already.
+        Whether predictions are log probabilities.
 
     >>> mx.gluon.loss.SoftmaxCELoss()(nd.array([[0, 0]]), nd.array([1])).asnumpy().round(4)
     array([0.6931], dtype=float32)
@@ -182,7 +182,7 @@ class SoftmaxCrossEntropyLoss(Loss):
     def __call__(self, pred: Any, label: Any, *args: Any) -> Any:
         """Compute the loss; the labels of the first batches are checked."""
         is_checked = self._range_check.is_active and self._sparse_label and not args
-        if is_checked and isinstance(pred, NDArray):  # weights may mask labels
+        if is_checked and isinstance(pred, NDArray):  # sample weights may mask invalid labels
             self._range_check(label, pred.shape[self._axis])
         return super().__call__(pred, label, *args)
 
@@ -200,9 +200,9 @@ class SoftmaxCrossEntropyLoss(Loss):
         return self._finish(F, loss, sample_weight)
 
     def _is_one_kernel(self, pred: Any, label: Any) -> bool:
-        """Return whether one kernel computes the loss of these arrays, one label for each row.
+        """Return whether the fused kernel supports these arrays, with one label for each row.
 
-        In graphs it is the rewriting that finds it (`graph/passes/composites.py`).
+        In graphs a rewrite inserts it (`graph/passes/composites.py`).
         """
         if type(pred) is not NDArray or type(label) is not NDArray:
             return False
@@ -217,12 +217,12 @@ SoftmaxCELoss = SoftmaxCrossEntropyLoss
 class KLDivLoss(Loss):
     """Kullback-Leibler divergence ``label (log(label) - pred)``, summed.
 
-    `pred` holds logarithms of probabilities, or raw scores with ``from_logits=False``.
+    `pred` contains log probabilities, or raw scores with ``from_logits=False``.
 
     Parameters
     ----------
     from_logits
-        Whether predictions are logarithms of probabilities already; else softmax is taken.
+        Whether predictions are log probabilities; otherwise log softmax is applied.
     axis
         The axis of the classes.
 
@@ -254,7 +254,7 @@ class KLDivLoss(Loss):
 
 @inherits_parameters
 class HingeLoss(Loss):
-    """Hinge of a margin: ``max(0, margin - pred label)``, labels -1 and 1.
+    """Hinge loss: ``max(0, margin - pred label)``, with labels -1 and 1.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ class HingeLoss(Loss):
 
 @inherits_parameters
 class SquaredHingeLoss(Loss):
-    """Square of a hinge: ``max(0, margin - pred label)^2``, labels -1 and 1.
+    """Squared hinge loss: ``max(0, margin - pred label)^2``, with labels -1 and 1.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ class SquaredHingeLoss(Loss):
 
 @inherits_parameters
 class LogisticLoss(Loss):
-    """Logistic loss ``log(1 + exp(-pred label))``, labels -1 and 1, or 0 and 1 as `binary`.
+    """Logistic loss: ``log(1 + exp(-pred label))``, with labels -1 and 1, or 0 and 1 (`binary`).
 
     Parameters
     ----------
@@ -338,10 +338,9 @@ class LogisticLoss(Loss):
 
 @inherits_parameters
 class CTCLoss(Loss):
-    """Connectionist temporal classification: labels of a sequence without alignment in time.
+    """Connectionist temporal classification loss for unaligned label sequences.
 
-    `layout` orders predictions (NTC or TNC), `label_layout` labels (NT or TN). The last class
-    is the blank; labels are padded with -1 unless `label_lengths` are given.
+    The last class is the blank; labels are padded with -1 unless `label_lengths` are given.
 
     Parameters
     ----------
@@ -434,12 +433,12 @@ class L1Loss(Loss):
 
 @inherits_parameters
 class HuberLoss(Loss):
-    """Squared error near the label, absolute error further away than `rho`.
+    """Huber loss: squared error up to a distance of `rho`, absolute error beyond.
 
     Parameters
     ----------
     rho
-        Where the loss turns from squared to linear.
+        Distance at which the loss changes from squared to linear.
 
     >>> mx.gluon.loss.HuberLoss()(nd.array([[0.5], [3]]), nd.array([[0], [1]])).asnumpy()
     array([0.125, 1.5  ], dtype=float32)
@@ -461,7 +460,7 @@ class HuberLoss(Loss):
 
 @inherits_parameters
 class PoissonNLLLoss(Loss):
-    """Negative log likelihood of counts under a Poisson distribution, as one mean of them all.
+    """Negative log likelihood of counts under a Poisson distribution, averaged over all elements.
 
     `pred` is the logarithm of the rate, or the rate with ``from_logits=False``; `compute_full`
     adds Stirling's approximation of ``log(target!)`` where the target is above 1.
@@ -469,9 +468,10 @@ class PoissonNLLLoss(Loss):
     Parameters
     ----------
     from_logits
-        Whether predictions are logarithms of the rates.
+        Whether predictions are log rates.
     compute_full
-        Whether to add the term of the label alone (Stirling's approximation).
+        Whether to add Stirling's approximation of ``log(target!)``, which does not depend on
+        `pred`.
 
     >>> mx.gluon.loss.PoissonNLLLoss()(nd.array([[0.0]]), nd.array([[2.0]])).asnumpy()
     array([1.], dtype=float32)
@@ -506,14 +506,14 @@ class PoissonNLLLoss(Loss):
 
 @inherits_parameters
 class TripletLoss(Loss):
-    """Hinge: `pred` must be closer to the positive than to the negative sample by a margin.
+    """Triplet loss: `pred` must be closer to the positive than to the negative sample by a margin.
 
     ``max(0, sum((positive - pred)^2 - (negative - pred)^2) + margin)``
 
     Parameters
     ----------
     margin
-        How much farther the negative must be than the positive.
+        Required difference of the squared distances.
 
     >>> near, far = nd.array([[1.0]]), nd.array([[3.0]])
     >>> mx.gluon.loss.TripletLoss()(nd.array([[0.0]]), far, near).asnumpy()
@@ -542,7 +542,7 @@ class CosineEmbeddingLoss(Loss):
     Parameters
     ----------
     margin
-        Similarity above which unlike pairs are penalized.
+        Similarity above which pairs with label -1 are penalized.
 
     >>> loss = mx.gluon.loss.CosineEmbeddingLoss()
     >>> loss(nd.array([[1, 0]]), nd.array([[0, 2]]), nd.array([1])).asnumpy()

@@ -18,7 +18,7 @@ _ROW = "{:>20}  {:>42} {:>15}"
 
 
 class _Line:
-    """One layer, in the order in which the layers finished."""
+    """A line of the table; layers are ordered by completion."""
 
     def __init__(self, title: str, shape: str) -> None:
         self.title, self.shape = title, shape
@@ -26,7 +26,7 @@ class _Line:
 
 
 def _describe(block: Block, layer: Block) -> str:
-    """Return the block that the user hybridized: the outer block, or the layer alone."""
+    """Return the block that the user hybridized: the outer block or the layer."""
     return "it" if _is_all_active(block) else f"its layer {layer.name!r}"
 
 
@@ -37,8 +37,8 @@ def _is_all_active(block: Block) -> bool:
 
 
 def summarize(block: Block, inputs: tuple) -> None:
-    """Run the block once on the inputs and print what every layer did."""
-    from .nn import HybridSequential, Sequential  # layers are blocks: they import us
+    """Run the block on the inputs and print a line for every layer."""
+    from .nn import HybridSequential, Sequential  # layers are blocks, which import this module
 
     lines = [_Line("Input", _shapes(inputs))]
     seen: set[int] = set()
@@ -84,7 +84,7 @@ def summarize(block: Block, inputs: tuple) -> None:
 
 
 def _shapes(value: Any) -> str:
-    """Return the shapes of nested outputs; the outermost list has no brackets."""
+    """Format the shapes of nested outputs; the outermost list has no brackets."""
     if isinstance(value, NDArray):
         return str(value.shape)
     if isinstance(value, list | tuple):
@@ -99,7 +99,7 @@ def _bytes(value: Any) -> int:
 
 
 def _costs(multiply_adds: int, parameters: int, outputs: int) -> str:
-    """Return two lines that MXNet does not print: work and memory of one forward pass."""
+    """Return two lines that MXNet does not print: multiply-adds and memory of a forward pass."""
     return (
         f"Multiply-adds: {multiply_adds:,}\n"
         f"Memory: {_readable(parameters)} of parameters, {_readable(outputs)} of layers' outputs\n"

@@ -22,14 +22,14 @@ __all__ = ["SymbolBlock"]
 
 
 class SymbolBlock(HybridBlock):
-    """A block whose forward is a given graph; its other variables are the parameters.
+    """A block that runs a symbol; variables that are not inputs are its parameters.
 
     Parameters
     ----------
     outputs
-        Symbol, or list of symbols, that the block computes.
+        Output symbol, or list of symbols.
     inputs : Symbol or list of them
-        Variables that represent the inputs of the block.
+        Input variables.
     params : ParameterDict or dict of Parameters
         Values of the other variables: a `ParameterDict`, or a dict of arrays.
 
@@ -98,20 +98,20 @@ class SymbolBlock(HybridBlock):
         allow_missing: bool = False,
         ignore_extra: bool = False,
     ) -> SymbolBlock:
-        """Read a block that `HybridBlock.export` or a checkpoint wrote, with MXNet or here.
+        """Load files of `HybridBlock.export` or a checkpoint, of MXNet or MXNext.
 
         Parameters
         ----------
         symbol_file : str
             The file ``*-symbol.json``.
         input_names : str or list of str
-            The variables to feed.
+            Names of the input variables.
         param_file : str
             The file ``*-0000.params``; without it, call `initialize`.
         ctx
-            Where the parameters should be.
+            Device, or list of devices.
         allow_missing : bool
-            Accept parameters that the file has not.
+            Accept parameters that are missing in the file.
         ignore_extra : bool
             Ignore arrays of the file that are not parameters.
         """
@@ -138,7 +138,7 @@ class SymbolBlock(HybridBlock):
         return f"{type(self).__name__}(\n{_indent(summary, 2)}\n)"
 
     def forward(self, x: Any, *args: Any) -> Any:
-        """Run the graph on arrays, or put it behind symbols.
+        """Run the graph on arrays, or compose it with symbols.
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ class SymbolBlock(HybridBlock):
         """
         items = [item for item in leaves((x, *args)) if item is not None]
         if all(isinstance(item, NDArray) for item in items):
-            # States may come in a list of their own, as the layer took them that was traced.
+            # States may be passed as a nested list, as to the traced layer.
             if len(items) > 1 + len(args) and self._in_format == [0] * len(items):
                 return self._call_cached_op(*items)
             return self._call_cached_op(x, *args)
@@ -187,7 +187,7 @@ class SymbolBlock(HybridBlock):
         self._cached_graph = graph
 
     def cast(self, dtype: Any) -> None:
-        """Convert the parameters; in half precision BatchNorm's stay float32.
+        """Convert the parameters; in half precision those of BatchNorm stay float32.
 
         Parameters
         ----------
@@ -218,7 +218,7 @@ class SymbolBlock(HybridBlock):
 
 
 def _refuse_sparse(out: Symbol, inputs: set[str]) -> None:
-    """Raise an error if a parameter is to be sparse: a graph alone cannot pull its rows."""
+    """Raise if a parameter is sparse: a graph cannot pull its rows."""
     for node in out._graph.nodes:
         stype = node.extra.get("__storage_type__", "0") if node.op is None else "0"
         if stype != "0" and node.name not in inputs:
@@ -232,7 +232,7 @@ def _as_group(inputs: Any) -> list:
     if isinstance(inputs, Symbol):
         return list(inputs)
     if not isinstance(inputs, list | tuple):
-        return [inputs]  # flatten() reports what is wrong with it
+        return [inputs]  # flatten() raises the error
     return [part for item in inputs for part in _as_group(item)]
 
 

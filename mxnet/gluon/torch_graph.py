@@ -1,8 +1,8 @@
 """Hybrid blocks inside `torch.compile`: one opaque call for Dynamo.
 
-Dynamo does not trace the call; the next stage (AOTAutograd) runs it on tensors without
-data and sees every torch function of the block's graph. So the kernels of the whole block, their
-gradients included, are compiled together with the torch code around it.
+Dynamo does not trace the call; the next stage (AOTAutograd) runs it on fake tensors and traces
+every torch function of the block's graph. The kernels of the block and their gradients are so
+compiled together with the surrounding torch code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _keys = count()
 
 
 def register_block(block: Block) -> int:
-    """Return a number by which `run_graph` finds a block; Dynamo takes numbers, not objects."""
+    """Return the key of a block for `run_graph`; Dynamo supports numbers, not objects."""
     key = next(_keys)
     _blocks[key] = block
     return key
@@ -85,7 +85,7 @@ def _run(graph: Graph, feed: dict[Any, Tensor], training: bool) -> list[Tensor]:
     mode = Mode(training, torch.is_grad_enabled())
     program = Program(graph, mode, device, facts, optimized=False)
     before, state.training = state.training, training
-    # oneDNN's LSTM returns nothing for a result that is not needed; AOTAutograd refuses that.
+    # AOTAutograd does not support that oneDNN's LSTM returns None for an unused result.
     try:
         with without_onednn():
             return program.run(tensors)

@@ -1,8 +1,8 @@
-"""`GluonModule`: a Gluon block as a live `torch.nn.Module`, made by `Block.as_torch`.
+"""`GluonModule`: a Gluon block as a `torch.nn.Module`, created by `Block.as_torch`.
 
-The module's parameters are on the memory of the block's parameters. While the module runs, they
-represent those (`state.substitutes`), in this thread only: the graph is torch's, its leaves are the
-module's parameters, and gradients go to their `grad`. The owner of the leaf gets the gradient.
+The module's parameters share the memory of the block's. While the module runs, they replace the
+block's in this thread (`state.substitutes`): the graph is torch's, its leaves are the module's
+parameters, and gradients are stored in their `grad`.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ __all__ = ["GluonModule"]
 
 
 class GluonModule(nn.Module):
-    """A Gluon block as a torch module on the same memory; `Block.as_torch` makes it.
+    """A Gluon block as a torch module on the same memory, created by `Block.as_torch`.
 
-    It takes and returns tensors. ``train()`` and ``eval()`` choose the mode of MXNet's layers, and
-    torch's grad mode decides whether a graph is built; `mx.autograd.record` is not needed.
+    Inputs and outputs are tensors. ``train()`` and ``eval()`` set the mode of MXNet's layers;
+    torch's grad mode decides whether a graph is built, without `mx.autograd.record`.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class GluonModule(nn.Module):
             self._tensors[param] = owner._buffers, name
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the block on tensors, nested as its forward takes them."""
+        """Run the block on tensors, in the structure of its forward's arguments."""
         inputs = _arrange(self.block, args, kwargs)
         tensors = [registry[name] for registry, name in self._tensors.values()]
         if torch.compiler.is_compiling() and isinstance(self.block, HybridBlock):
@@ -122,19 +122,19 @@ class GluonModule(nn.Module):
         return self
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
-        """Copy and pickle the block: the tensors of a copy are on the memory of its own block."""
+        """Copy and pickle the block: a copy's tensors share the memory of the copied block."""
         flags = {name: module.training for name, module in self.named_modules()}
         frozen = [name for name, p in self.named_parameters() if not p.requires_grad]
         return _rebuild, (self.block, flags, frozen)
 
 
 def _prepare_dynamo(dynamo: Any) -> None:
-    """Configure `torch.compile`: graphs are opaque calls, other blocks are not compiled."""
+    """Configure `torch.compile`: hybrid blocks are opaque calls, other blocks are not compiled."""
     dynamo.allow_in_graph(run_graph)
     GluonModule._run = dynamo.disable(GluonModule._run, recursive=True)
 
 
-# Dynamo brings in half of torch, and SymPy: `torch.compile` imports it, `import mxnet` does not.
+# Importing Dynamo is slow: leave it to `torch.compile`.
 call_after_import(DYNAMO, _prepare_dynamo)
 
 
@@ -148,7 +148,7 @@ def _rebuild(block: Block, flags: dict[str, bool], frozen: list[str]) -> nn.Modu
 
 
 def _module_of(block: Block, modules: dict[int, nn.Module]) -> nn.Module:
-    module = getattr(block, "module", None)  # of a TorchBlock
+    module = getattr(block, "module", None)  # the module of a TorchBlock
     if isinstance(module, nn.Module) and block.as_torch() is module:
         return module
     return GluonModule(block, modules)
@@ -173,7 +173,7 @@ def _tensors_of(block: Block) -> dict[Parameter, tuple[dict[str, Any], str]]:
 
 
 def _arrange(block: Block, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
-    """Return positional arguments: blocks take no keywords."""
+    """Convert keyword arguments to positional ones, which blocks require."""
     if not kwargs:
         return list(args)
     if isinstance(block, HybridBlock) and type(block).forward is HybridBlock.forward:
@@ -196,7 +196,7 @@ def _arrange(block: Block, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
 
 @contextmanager
 def substituting(tensors: Mapping[Parameter, Tensor]) -> Iterator[None]:
-    """Substitute tensors for parameters in this thread."""
+    """Return a scope that substitutes tensors for parameters in this thread."""
     previous = state.substitutes
     state.substitutes = {**(previous or {}), **{p: _stand_in(p, t) for p, t in tensors.items()}}
     try:
@@ -207,16 +207,16 @@ def substituting(tensors: Mapping[Parameter, Tensor]) -> Iterator[None]:
 
 @contextmanager
 def calling_hooks(module: GluonModule) -> Iterator[None]:
-    """Call the forward hooks of inner modules with the inputs and outputs of their blocks.
+    """Return a scope that calls the forward hooks of inner modules with the values of their blocks.
 
-    Blocks call each other, not the modules. So each hook waits at the block, in this thread; and
-    since a graph calls no blocks, hybridized ones run without theirs meanwhile.
+    Blocks call each other, not the modules, so hooks are registered on the blocks, for this thread.
+    A graph calls no blocks, so hybridized blocks run eagerly meanwhile.
     """
     watched = [m for m in module._parts if m._forward_pre_hooks or m._forward_hooks]
     if any(map(has_backward_hooks, module._parts)):
         warnings.warn(
-            "backward hooks of modules inside as_torch() are not called: have a forward hook call "
-            "output.register_hook, or register them on the whole module.",
+            "backward hooks of modules inside as_torch() are not called: call output.register_hook "
+            "in a forward hook, or register them on the whole module.",
             stacklevel=6,
         )
     if not watched:
@@ -244,7 +244,7 @@ def _attach(module: GluonModule, thread: int) -> list[Any]:
         if hook(module, *to_tensors(values)) is not None:
             raise MXNetError(
                 f"A hook of {type(module.block).__name__} '{module.block.name}' returned a value: "
-                "hooks of modules inside as_torch() can look at values, not replace them."
+                "hooks of modules inside as_torch() cannot replace values."
             )
 
     def before(block: Block, args: tuple) -> None:
@@ -264,9 +264,9 @@ def _attach(module: GluonModule, thread: int) -> list[Any]:
 
 
 def _stand_in(param: Parameter, tensor: Tensor) -> NDArray:
-    """Return the array of a parameter whose leaf in torch's graph is `tensor`."""
+    """Return an array for a parameter, with `tensor` as its leaf in torch's graph."""
     array = new_object(type(param._data[0]))
-    shaped = tensor if tensor.ndim else tensor.reshape(1)  # the smallest array has one axis
+    shaped = tensor if tensor.ndim else tensor.reshape(1)  # arrays have at least one axis
     set_plain(array, shaped.detach(), param._data[0]._ctx)
     if tensor.requires_grad:
         array._member = Member(shaped, None, Source(), TORCH_LEAF)
@@ -274,9 +274,9 @@ def _stand_in(param: Parameter, tensor: Tensor) -> NDArray:
 
 
 def to_arrays(values: Any) -> Any:
-    """Return nested values with an array in place of each tensor, on its memory and in its graph.
+    """Convert nested tensors to arrays on the same memory and in the same graph.
 
-    While recording, a tensor without a graph is data.
+    While recording, a tensor that does not require grad is data.
     """
     cls = NDArray.numpy_class if is_np_array() else NDArray
     assert cls is not None
@@ -295,7 +295,7 @@ def _to_array(cls: type[NDArray], tensor: Tensor) -> NDArray:
 
 
 def to_tensors(values: Any) -> Any:
-    """Return nested values with a tensor in place of each array, tracked while recording."""
+    """Convert nested arrays to tensors, which track gradients while recording."""
     return tree_map(lambda v: _to_tensor(v) if isinstance(v, NDArray) else v, values)
 
 

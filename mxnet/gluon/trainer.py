@@ -32,17 +32,17 @@ class Trainer:
     Parameters
     ----------
     params : ParameterDict, dict or list of Parameters
-        The parameters: a `ParameterDict`, a dict or a list; of a dict, in the order of the names.
+        Parameters to update; those of a dict are ordered by name.
     optimizer : str or Optimizer
         An optimizer, or its name, such as ``'adam'``.
     optimizer_params : dict
         Arguments of the optimizer, if it is given by name.
     kvstore : str
-        What sums gradients over devices and machines: a store, its name, or None.
+        Store that sums gradients over devices and machines, its name, or None.
     compression_params : dict
-        How gradients are compressed for transfer, such as ``{'type': '2bit'}``.
+        Compression of gradients for transfer, such as ``{'type': '2bit'}``.
     update_on_kvstore : bool
-        Whether the store updates the weights; else it only sums gradients.
+        Whether the store updates the weights; otherwise it only sums gradients.
 
     >>> w = mx.gluon.Parameter("w", shape=(2,), init="ones")
     >>> w.initialize()
@@ -113,7 +113,7 @@ class Trainer:
         self._kvstore: Any = None
         if getattr(self, "_early", None):
             self._early.close()
-        self._early: Any = None  # sends gradients during backward; False where it cannot help
+        self._early: Any = None  # sends gradients during backward; False if not applicable
         self._early_failures = 0
         self._kv_initialized = False
         self._distributed: bool | None = None
@@ -172,8 +172,8 @@ class Trainer:
             )
         if self._contains_sparse_weight and not update:
             raise ValueError(
-                "A row_sparse Parameter is kept by the store, which must update it: "
-                "update_on_kvstore=False cannot be."
+                "A row_sparse Parameter is kept and updated by the store: update_on_kvstore=False "
+                "is not possible."
             )
         if "async" in store.type and not update:
             raise ValueError("Please set update_on_kvstore=True when training in async mode.")
@@ -202,8 +202,8 @@ class Trainer:
         if kvstore is None:
             if self._contains_sparse_weight:
                 raise TypeError(
-                    "Cannot create 'None' KVStore with row_sparse parameters, which live in one. "
-                    "Give kvstore='local' or a KVStore."
+                    "Cannot create 'None' KVStore with row_sparse parameters, which need a store. "
+                    "Pass kvstore='local' or a KVStore."
                 )
             return None
         if not isinstance(kvstore, str):
@@ -236,7 +236,7 @@ class Trainer:
             self._overwrite()
 
     def _overwrite(self) -> None:
-        """Send the weights that the program has set to the store; all workers must do the same."""
+        """Send the weights set by the program to the store; all workers must do the same."""
         overwritten, self._overwritten = dict(sorted(self._overwritten.items())), {}
         arrays = [_arrays_of(param)[0] for param in overwritten.values()]
         self._kvstore.overwrite(list(overwritten), arrays)
@@ -250,7 +250,7 @@ class Trainer:
 
     @property
     def learning_rate(self) -> float:
-        """The learning rate now."""
+        """The current learning rate."""
         return self._optimizer.learning_rate
 
     def set_learning_rate(self, lr: float) -> None:
@@ -275,8 +275,8 @@ class Trainer:
         batch_size : int
             Gradients are divided by it.
         ignore_stale_grad : bool
-            Leave parameters alone that backward has not reached since the last step, instead of
-            raising UserWarning.
+            Skip parameters that backward has not reached since the last step, instead of raising
+            UserWarning.
         """
         try:
             scale = self._scale / batch_size
@@ -308,7 +308,7 @@ class Trainer:
         batch_size
             Number of samples; gradients are divided by it.
         ignore_stale_grad
-            Whether parameters that backward has not reached are left alone.
+            Whether to skip parameters that backward has not reached.
         """
         self._prepare()
         self._refuse_on_kvstore("update")
@@ -327,10 +327,10 @@ class Trainer:
         if fixed and self._optimizer.rescale_grad != scale:
             raise UserWarning(
                 "Possible change in the `batch_size` from previous `step` detected. The optimizer "
-                "lives on the servers of the distributed store: the factor of gradients there will "
+                "is on the servers of the distributed store, where the factor of gradients does "
                 "not change. Use a synchronous store."
             )
-        # A batch size may be an array of one element, as a count of tokens is.
+        # A batch size may be an array of one element, such as a number of tokens.
         self._optimizer.rescale_grad = scale.item() if isinstance(scale, NDArray) else scale
 
     def _is_async(self) -> bool:
@@ -357,10 +357,10 @@ class Trainer:
             exchange.pull(keys, grads, ignore_sparse=False)
 
     def _push_early(self, exchange: KeyedExchange, keys: list[int]) -> bool:
-        """Push by sums that began during backward; return False if `push` is needed.
+        """Push the sums that began during backward; return False if `push` is needed.
 
-        What happens here must be the same on all workers: whether gradients are watched is
-        decided by the program, and whether the sums can be used by all workers together.
+        All workers must take the same path: the program decides whether gradients are watched, and
+        all workers agree on whether the sums can be used.
         """
         if self._early is False or self._early_failures > 1:
             return False
@@ -370,7 +370,7 @@ class Trainer:
             return False
         if self._kvstore.push_watched(self._early, keys, [arrays[0] for arrays in weights]):
             return True
-        # On some worker gradients were changed before the step, or the parameters were replaced.
+        # On some worker gradients were changed before the step, or parameters were replaced.
         self._early.close()
         self._early = None
         self._early_failures += 1
@@ -415,7 +415,7 @@ class Trainer:
             return self._plan[1]
         rows = [(i, p.list_data(), p.list_grad()) for i, p in self._trained()]
         indices = [i for i, _, _ in rows]
-        # reset_ctx() may have left the parameters on fewer contexts than the trainer began with.
+        # After reset_ctx() the parameters may be on fewer contexts than before.
         devices = min([len(self._contexts), *(len(data) for _, data, _ in rows)])
         plan = [
             (indices, [data[k] for _, data, _ in rows], [grads[k] for _, _, grads in rows])
@@ -425,7 +425,7 @@ class Trainer:
         return plan
 
     def _refuse_unused(self) -> None:
-        """Raise what `_stale` returns for a parameter that backward has never reached."""
+        """Raise the error of `_stale` for a parameter that backward has never reached."""
         for index, parameter in self._trained():
             for weight in parameter._data or ():
                 if not weight._fresh_grad:
@@ -470,7 +470,7 @@ class Trainer:
             file.write(self._updaters[0].get_states(dump_optimizer=True))
 
     def load_states(self, fname: str) -> None:
-        """Load a file of `save_states`, written here or by MXNet.
+        """Load a file of `save_states`, of MXNext or MXNet.
 
         Parameters
         ----------
@@ -496,8 +496,8 @@ def _list_parameters(params: Any) -> list[Parameter]:
         params = [param for _, param in sorted(items(), key=lambda item: item[0])]
     if not isinstance(params, list | tuple):
         raise ValueError(
-            f"First argument must be a list or dict of Parameters, got {type(params)}. "
-            "For a block, give block.collect_params()."
+            f"First argument must be a list or dict of Parameters, got {type(params)}. For a "
+            "block, pass block.collect_params()."
         )
     for param in params:
         if not isinstance(param, Parameter):
@@ -518,7 +518,7 @@ def _updates_by_default(store: Any, params: Sequence[Parameter]) -> bool:
         return False
     sparse = {p._stype for p in params} == {"default"} and {p._grad_stype for p in params}
     if sparse and sparse != {"default"} and not kvs.is_distributed(store.type):
-        return False  # each device updates the rows that it used
+        return False  # each device updates only the rows that it used
     if store.type != "local":
         return True
     return all(p._data is None or p._data[0].size <= LARGE_WEIGHT for p in params)
@@ -530,15 +530,15 @@ class DistributedTrainer(Trainer):
     Parameters
     ----------
     params, optimizer, optimizer_params
-        As of `mx.gluon.Trainer`.
+        See `mx.gluon.Trainer`.
     compression_params : dict, optional
-        ``{'type': 'fp16'}``, 'bf16' or '2bit': how gradients travel.
+        ``{'type': 'fp16'}``, 'bf16' or '2bit': compression of gradients for transfer.
     gradient_predivide_factor, prefix, num_groups
-        Accepted: sums do not overflow in float32, and names need not be unique.
+        Accepted for compatibility; have no effect.
     compression : Compression
         Horovod's form of `compression_params`.
     process_set : ProcessSet
-        The workers that take part.
+        Workers that participate.
     """
 
     def __init__(
@@ -554,7 +554,7 @@ class DistributedTrainer(Trainer):
         process_set: hvd.ProcessSet = hvd.global_process_set,
     ) -> None:
         if isinstance(optimizer, hvd.DistributedOptimizer):
-            optimizer = optimizer._optimizer  # the average must be taken once
+            optimizer = optimizer._optimizer  # average only once
         self._process_set = process_set
         is_partial = process_set is not hvd.global_process_set
         size = process_set.size() if is_partial else hvd.size()

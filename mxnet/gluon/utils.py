@@ -54,11 +54,11 @@ def split_data(
     data : NDArray
         The array to split.
     num_slice : int
-        How many slices.
+        Number of slices.
     batch_axis : int
-        The axis to cut.
+        Axis to split.
     even_split : bool
-        Refuse sizes that `num_slice` does not divide.
+        Whether to raise if `num_slice` does not divide the size.
 
     >>> [part.shape for part in mx.gluon.utils.split_data(mx.nd.ones((5, 2)), 2, even_split=False)]
     [(3, 2), (2, 2)]
@@ -70,7 +70,7 @@ def split_data(
             f"axis {batch_axis}. Use a batch size that is a multiple of {num_slice}, or set "
             "even_split=False for slices of different sizes."
         )
-    # The first slices are one longer, as np.array_split has it.
+    # The first slices are one longer, as in np.array_split.
     step, longer = divmod(size, num_slice)
     ends = [0]
     for i in range(num_slice):
@@ -84,18 +84,18 @@ def split_data(
 def split_and_load(
     data: Any, ctx_list: Sequence[Context], batch_axis: int = 0, even_split: bool = True
 ) -> list[NDArray]:
-    """Split a batch into one slice for each context, and copy it there.
+    """Split a batch into one slice for each context, and copy each slice to its context.
 
     Parameters
     ----------
     data
         The array to split.
     ctx_list
-        The devices, one for each part.
+        The devices.
     batch_axis
         The axis to split.
     even_split
-        Whether the parts must be equal.
+        Whether to raise if the slices would differ in size.
 
     >>> parts = mx.gluon.utils.split_and_load(mx.nd.ones((4, 2)), [mx.cpu(0), mx.cpu(1)])
     >>> [(p.shape, p.context) for p in parts]
@@ -114,18 +114,18 @@ def split_and_load(
 def clip_global_norm(
     arrays: Sequence[NDArray], max_norm: float, check_isfinite: bool = True
 ) -> np.float32 | NDArray:
-    """Scale arrays in place so that the 2-norm of all of them together is at most `max_norm`.
+    """Scale arrays in place so that their joint 2-norm is at most `max_norm`.
 
-    Returns the previous norm; without `check_isfinite` as an array, without synchronization.
+    Returns the previous norm; without `check_isfinite` an array, without synchronization.
 
     Parameters
     ----------
     arrays
-        The arrays, such as all gradients; they are scaled in place.
+        The arrays, such as all gradients.
     max_norm
-        Largest norm of all arrays together.
+        Maximum joint norm.
     check_isfinite
-        Whether to warn of a norm that is not finite, and return it as a number of NumPy.
+        Whether to warn if the norm is not finite; the norm is then returned as a NumPy number.
 
     >>> grads = [mx.nd.array([3.0]), mx.nd.array([4.0])]
     >>> mx.gluon.utils.clip_global_norm(grads, 1.0)
@@ -163,7 +163,7 @@ def check_sha1(filename: str | os.PathLike[str], sha1_hash: str) -> bool:
     filename
         Path of the file.
     sha1_hash
-        The SHA-1 in hexadecimal that the file must have.
+        Expected SHA-1, in hexadecimal.
 
     >>> _ = Path("empty").write_bytes(b"")
     >>> mx.gluon.utils.check_sha1("empty", "da39a3ee5e6b4b0d3255bfef95601890afd80709")
@@ -177,14 +177,14 @@ def check_sha1(filename: str | os.PathLike[str], sha1_hash: str) -> bool:
 
 
 def replace_file(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> None:
-    """Move a file over another one in one step.
+    """Replace a file by another one atomically.
 
     Parameters
     ----------
     src
         The file to move.
     dst
-        Where to; a file there is replaced.
+        New path; an existing file is replaced.
 
     >>> _ = Path("new").write_text("text"), Path("old").write_text("")
     >>> mx.gluon.utils.replace_file("new", "old")
@@ -202,22 +202,22 @@ def download(
     retries: int = 5,
     verify_ssl: bool = True,
 ) -> str:
-    """Fetch a file and return where it is. The file appears whole or not at all.
+    """Download a file atomically and return its path.
 
     Parameters
     ----------
     url : str or list of str
-        Address of the file, or several: the next one is tried where one fails.
+        Address of the file, or several, which are tried in order.
     path : str
-        A file or an existing folder; by default the URL's last part, here.
+        A file or an existing folder; by default the URL's last part in the current folder.
     overwrite : bool
-        Fetch it even if it is there.
+        Whether to download the file even if it exists.
     sha1_hash : str
-        What the content must hash to; a file that does not is fetched again.
+        Expected hash; an existing file with another hash is downloaded again.
     retries : int
-        How often to try again after a failure.
+        Number of retries after a failure.
     verify_ssl : bool
-        Whether the server must prove who it is.
+        Whether to verify the server's certificate.
 
     >>> _ = Path("source.txt").write_text("text")
     >>> name = mx.gluon.utils.download(Path("source.txt").absolute().as_uri(), path="copy.txt")
@@ -232,8 +232,7 @@ def download(
     if not verify_ssl:
         warnings.warn(
             "Unverified HTTPS request is being made (verify_ssl=False): the server of "
-            f"{addresses[0]} is not asked to prove who it is. Give sha1_hash to be sure of the "
-            "content.",
+            f"{addresses[0]} is not verified. Pass sha1_hash to verify the content.",
             stacklevel=2,
         )
     there = target.exists() and not overwrite
@@ -269,12 +268,12 @@ def _download_target(url: str, path: str | None) -> Path:
 
 
 def named_mirrors() -> list[str]:
-    """Return the mirrors that the user names in ``MXNET_GLUON_REPO``: addresses and folders."""
+    """Return the mirrors in ``MXNET_GLUON_REPO``: addresses and folders."""
     return [m.strip() for m in env.get("MXNET_GLUON_REPO").split(",") if m.strip()]
 
 
 def repository_addresses(name: str, *others: str) -> list[str]:
-    """Return the addresses of a file of MXNet's repository: on the mirrors that the user names.
+    """Return the addresses of a file of MXNet's repository on the configured mirrors.
 
     Without mirrors, the addresses are `others` and the one that MXNet used.
 
@@ -299,7 +298,7 @@ def _get_repo_file_url(namespace: str, filename: str) -> str:
 
 
 class HookHandle:
-    """Holds a registered hook; `detach` it, or use it as a scope.
+    """Handle of a registered hook; use `detach`, or a `with` statement, to remove the hook.
 
     >>> net = mx.gluon.nn.HybridSequential()
     >>> with net.register_forward_hook(lambda block, inputs, output: None):
@@ -346,7 +345,7 @@ class HookHandle:
 
 
 def shape_is_known(shape: Sequence[int] | None) -> bool:
-    """Return whether every size is known; in classic shapes 0 and () mean unknown.
+    """Return whether every size is known; in classic semantics 0 and () mean unknown.
 
     Parameters
     ----------
@@ -378,7 +377,7 @@ def _indent(text: str, spaces: int) -> str:
 
 
 def _brief_print_list(names: Iterable[str], limit: int = 7) -> str:
-    """Return quoted names; of long lists the middle is replaced by dots.
+    """Return quoted names; the middle of long lists is replaced by dots.
 
     >>> mx.gluon.utils._brief_print_list("abcdefgh", 4)
     "'a', 'b', ..., 'g', 'h'"

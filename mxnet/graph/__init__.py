@@ -1,4 +1,4 @@
-"""Graphs of operators as plain data, and the walks over them. Knows no arrays and no Symbol."""
+"""Graphs of operators as plain data, and traversals of them, independent of arrays and Symbol."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which values of a graph have gradients: where backward starts, flows and ends.
+"""Analysis of the values of a graph that have gradients.
 
-MXNet's output layers make their gradients whatever the gradients of their outputs are, so
+MXNet's output layers define their gradients whatever the gradients of their outputs, so
 ``BlockGrad(SoftmaxOutput(x))`` trains ``x``; see `ops/gradients`.
 """
 
@@ -21,8 +21,8 @@ def needs_head_gradient(node: Node) -> bool:
 def reaches_variable(head: Node, variables: Collection[Node]) -> bool:
     """Return whether the gradient of an output flows on to one of these variables.
 
-    It ends at loss layers, which define their own, and at `BlockGrad`: nobody needs to give a
-    gradient of ``Reshape(SoftmaxOutput(x))``.
+    It ends at loss layers, which define their own, and at `BlockGrad`:
+    ``Reshape(SoftmaxOutput(x))`` needs no head gradient.
     """
 
     def below(node: Node) -> Iterator[Node]:

@@ -1,4 +1,4 @@
-"""`Graph`: heads, what follows from them in MXNet's order, and the walks over it."""
+"""`Graph`: output entries (heads), nodes in MXNet's order, and traversals."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .node import Entry, Node, auxiliary_positions
 
 
 def topological(heads: Sequence[Entry]) -> list[Node]:
-    """Return all nodes below the heads, inputs before users, as a depth-first walk meets them.
+    """Return all nodes that the heads depend on, inputs first, in depth-first order.
 
-    It is a loop, not a recursion: chains may be longer than Python's stack.
+    Iterative, because chains may be longer than Python's stack.
     """
     order: list[Node] = []
     seen: set[Node] = set()
@@ -39,16 +39,16 @@ def topological(heads: Sequence[Entry]) -> list[Node]:
 
 
 class Graph:
-    """Entries that are asked for, and everything they need. Plain data; nothing runs here."""
+    """Output entries (heads) and everything they depend on, as plain data."""
 
-    backend: str | None = None  # the engine that runs it in inference, if a user chose one
+    backend: str | None = None  # engine selected by the user for inference, or None
 
     def __init__(self, heads: Sequence[Entry]) -> None:
         self.heads = list(heads)
 
     @cached_property
     def nodes(self) -> list[Node]:
-        """All nodes in topological order, MXNet's own."""
+        """All nodes in MXNet's topological order."""
         return topological(self.heads)
 
     @cached_property
@@ -57,23 +57,23 @@ class Graph:
         return {node: i for i, node in enumerate(self.nodes)}
 
     @cached_property
-    def readers(self) -> dict[Node, list[int]]:
-        """Positions of the nodes that read some output of each node, once for each input."""
-        readers: dict[Node, list[int]] = {node: [] for node in self.nodes}
+    def consumers(self) -> dict[Node, list[int]]:
+        """Positions of the consumers of each node, once per input."""
+        consumers: dict[Node, list[int]] = {node: [] for node in self.nodes}
         for position, node in enumerate(self.nodes):
             for entry in node.inputs:
-                readers[entry[0]].append(position)
-        return readers
+                consumers[entry[0]].append(position)
+        return consumers
 
     @cached_property
     def variables(self) -> list[Node]:
-        """All inputs, auxiliary states among them."""
+        """All inputs, including auxiliary states."""
         return [n for n in self.nodes if n.op is None]
 
     @cached_property
     def _auxiliary_set(self) -> set[Node]:
         states = set()
-        positions: dict[tuple[int, int], list[int]] = {}  # equal nodes have them at equal positions
+        positions: dict[tuple[int, int], list[int]] = {}  # by signature and number of inputs
         for node in self.nodes:
             op = node.op
             if op is None or not (op.has_aux or op.mutates or op.auxiliary_rule):
@@ -96,7 +96,7 @@ class Graph:
 
     @cached_property
     def auxiliary(self) -> list[Node]:
-        """The inputs that operators keep between calls and change in place."""
+        """The auxiliary states: inputs that operators mutate."""
         states = self._auxiliary_set
         return [n for n in self.variables if n in states]
 
@@ -115,8 +115,9 @@ def interpret(
 ) -> list[Value]:
     """Return the values of the heads.
 
-    `feed` gives a variable's value; `apply` takes a node and the values of its inputs and
-    returns one value for each visible output. Tensors make it run, symbols compose, text explain.
+    `feed` returns a variable's value; `apply` takes a node and the values of its inputs and returns
+    one value for each visible output. Values may be tensors (execution), symbols (composition) or
+    text (description).
     """
     values: dict[Node, Sequence[Value]] = {}
     for node in graph.nodes:
@@ -128,7 +129,7 @@ def interpret(
 
 
 def compose(graph: Graph, replacements: Mapping[str, Entry] | None = None) -> list[Entry]:
-    """Return heads of a copy in which variables of these names are the given entries."""
+    """Return the heads of a copy with variables replaced by entries, by name."""
     replacements = replacements or {}
 
     def feed(node: Node) -> Entry:
@@ -149,7 +150,7 @@ MARK = "__subgraph_name__"
 
 
 class Subgraph(NamedTuple):
-    """The graph of a body, and for each of its variables what it represents outside."""
+    """The graph of a body, and the outer entry of each of its variables."""
 
     graph: Graph
     sources: list[Entry | None]
@@ -160,10 +161,10 @@ class Subgraph(NamedTuple):
 
 
 def extract_subgraph(heads: Sequence[Entry], name: str) -> Subgraph:
-    """Return the nodes marked with `name` as a graph of its own.
+    """Extract the nodes marked with `name` as a subgraph.
 
-    What they use from outside becomes variables. Variables made inside are the body's own: their
-    source is None for the caller to fill.
+    Outer entries become variables. Variables created inside have None as source, to be filled in by
+    the caller.
     """
     inside = {n for n in Graph(heads).nodes if n.extra.get(MARK) == name}
     outer: dict[tuple[Node, int], Entry] = {}
@@ -182,14 +183,14 @@ def extract_subgraph(heads: Sequence[Entry], name: str) -> Subgraph:
 
     for node in Graph(heads).nodes:
         if node in inside:
-            # A variable stays the same object, so that its maker finds it again.
+            # A variable is not copied, so that its creator can identify it.
             copies[node] = node.copy([inner(e) for e in node.inputs]) if node.op else node
     graph = Graph([inner(e) for e in heads])
     return Subgraph(graph, [sources.get(n) for n in graph.variables])
 
 
 def describe(graph: Graph) -> str:
-    """Return one paragraph for each operator, in MXNet's wording."""
+    """Return one paragraph for each operator, in MXNet's format."""
     if len(graph.heads) == len(graph.nodes) == 1 and graph.nodes[0].op is None:
         return f"Variable:{graph.nodes[0].name}\n"
     lines = ["Symbol Outputs:"]

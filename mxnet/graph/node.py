@@ -1,4 +1,4 @@
-"""A node of a graph: an operator applied to entries, or a variable; and how nodes are made."""
+"""`Node`: an operator applied to entries, or a variable; and functions that create nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .graph import Graph
 
 
-# These may be written without underscores everywhere; files hold them as ``__x__``.
+# Keys that users may write without underscores; files have ``__x__``.
 HIDDEN_KEYS = frozenset({"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"})
 MAX_CACHED_SIGNATURES = 8192
 _PACKAGE = str(Path(__file__).resolve().parent.parent) + "/"
@@ -25,10 +25,10 @@ _next_serial, _next_key = count().__next__, count().__next__
 
 
 class Entry(NamedTuple):
-    """One output of one node.
+    """An output of a node.
 
-    `version` counts how often a variable had been given to operators that change it, this one
-    included; model files carry it.
+    `version` counts the uses of a variable by operators that mutate it, including this one; it is
+    stored in model files.
     """
 
     node: Node
@@ -37,11 +37,11 @@ class Entry(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """What an operator and its attributes say about every node that has them.
+    """Facts shared by all nodes of the same operator and attributes.
 
-    `key` is a number that no other signature has, ever: equal ones mean the same operator and
-    attributes. `unknown` is what is known of the outputs at first, None for each. `inputs` are the
-    names of the inputs in force, or None where they depend on how many there are.
+    `key` is a unique number per operator and attributes. `unknown` is the initial state of
+    inference: None for each output. `inputs` are the names of the inputs, or None if they depend on
+    the number of inputs.
     """
 
     attrs: dict[str, Any]
@@ -57,11 +57,11 @@ class Signature(NamedTuple):
 
 
 class Node:
-    """An operator applied to its inputs; without an operator, a variable.
+    """An operator applied to its inputs, or a variable (no operator).
 
-    `attrs` are the operator's attributes as the user gave them, in MXNet's text form; `extra` are
-    the attributes of users and scopes (``__lr_mult__``). A variable has only the latter. Nodes made
-    later have a larger `serial`.
+    `attrs` are the operator's attributes as strings in MXNet's format; `extra` are user and scope
+    attributes (``__lr_mult__``), the only ones of a variable. `serial` increases in order of
+    creation.
     """
 
     __slots__ = (
@@ -115,7 +115,7 @@ class Node:
 
     @property
     def signature(self) -> Signature:
-        """What the operator says under these attributes; wrong attributes are errors here."""
+        """The signature of operator and attributes; raises for invalid attributes."""
         signature = self._signature
         if signature is None:
             signature = self._signature = signature_of(self.operator, self.attrs)
@@ -123,32 +123,32 @@ class Node:
 
     @property
     def typed(self) -> dict[str, Any]:
-        """All attributes of the operator, typed, defaults filled in. Do not change it."""
+        """All attributes of the operator, parsed and with defaults. Do not modify it."""
         return self.signature.attrs
 
     @property
     def epilogue(self) -> Epilogue | None:
-        """The function of each element that this node is to fused operators, if they know it."""
+        """The elementwise function that fused operators can apply for this node, or None."""
         rule = None if self.op is None else self.op.epilogue_rule
         return None if rule is None else rule(self.typed)
 
     @property
     def outputs(self) -> int:
-        """How many outputs a user sees."""
+        """The number of visible outputs."""
         return 1 if self.op is None else self.signature.outputs
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """The operator's names of the inputs that are present."""
+        """The operator's names of the present inputs."""
         if self.op is None:
             return ()
         return self.signature.input_names(self.op, len(self.inputs))
 
     def output_names(self) -> list[str]:
-        """Return MXNet's names of the visible outputs: ``fc1_output``; a variable's is its own.
+        """Return MXNet's names of the visible outputs, such as ``fc1_output``.
 
-        Outputs to which the operator gives no names are numbered if there are several, hidden
-        ones included: ``box_nms0_output0``.
+        If the operator has no output names, several outputs (including hidden ones) are numbered:
+        ``box_nms0_output0``.
         """
         if self.op is None:
             return [self.name]
@@ -159,11 +159,11 @@ class Node:
         return [f"{self.name}_{n}" for n in names] if self.name else list(names)
 
     def all_attributes(self) -> dict[str, str]:
-        """Return the operator's and the user's attributes together."""
+        """Return the operator's and the user's attributes in one dict."""
         return {**self.attrs, **self.extra} if self.extra else dict(self.attrs)
 
     def set_attribute(self, key: str, value: str) -> None:
-        """Set one attribute; what the operator does not know is an error and changes nothing."""
+        """Set an attribute; raise for unknown ones."""
         if self.op is None or is_extra(key):
             self.extra[stored_key(key)] = value
             return
@@ -172,7 +172,7 @@ class Node:
         self.attrs = changed
 
     def copy(self, inputs: Sequence[Entry]) -> Node:
-        """Return a node like this one with other inputs."""
+        """Return a copy of this node with different inputs."""
         copy = Node(
             self.op,
             self.name,
@@ -187,12 +187,12 @@ class Node:
 
 
 def variable(name: str, extra: dict[str, str] | None = None) -> Node:
-    """Return an input of a graph."""
+    """Create a variable node."""
     return Node(None, name, extra=extra, source=user_line())
 
 
 def signature_of(op: Op, attrs: dict[str, str]) -> Signature:
-    """Return the (cached) facts of an operator under attributes in text form."""
+    """Return the cached signature of an operator and attributes as strings."""
     items = tuple(attrs.items())
     key = (op, items)
     signature = _signatures.get(key)
@@ -203,14 +203,14 @@ def signature_of(op: Op, attrs: dict[str, str]) -> Signature:
     counts_inputs = op.variadic is not None and not op.names_inputs
     inputs = None if counts_inputs else tuple(op.names_of_inputs(typed))
     signature = Signature(typed, outputs, total, _next_key(), (None,) * outputs, inputs)
-    # What a variadic operator without a count is depends on more than its attributes (Custom).
+    # A variadic operator without a count (Custom) depends on more than its attributes.
     if op.variadic is None or op.count is not None:
         store(_signatures, key, signature, MAX_CACHED_SIGNATURES)
     return signature
 
 
 def is_extra(key: str) -> bool:
-    """Return whether a key is never an operator's own attribute."""
+    """Return whether a key cannot be an operator's attribute."""
     return key in HIDDEN_KEYS or (key.startswith("__") and key.endswith("__"))
 
 
@@ -224,7 +224,7 @@ def stored_key(key: str) -> str:
 
 
 def both_spellings(attributes: dict[str, str]) -> dict[str, str]:
-    """Return the attributes with hidden keys under both of their spellings.
+    """Return the attributes with hidden keys in both spellings.
 
     >>> both_spellings({"__lr_mult__": "2"})
     {'__lr_mult__': '2', 'lr_mult': '2'}
@@ -238,7 +238,7 @@ def both_spellings(attributes: dict[str, str]) -> dict[str, str]:
 
 
 def auxiliary_positions(node: Node) -> list[int]:
-    """Return which inputs are auxiliary states: kept between calls and changed in place."""
+    """Return the positions of the auxiliary states, which the operator mutates."""
     op = node.operator
     if op.auxiliary_rule is not None:
         return op.auxiliary_rule(node)
@@ -260,7 +260,7 @@ def user_line() -> tuple[str, int] | None:
 
 
 def input_init(op: Op, name: str) -> str | None:
-    """Return the ``__init__`` attribute that an operator gives to one of its inputs."""
+    """Return the ``__init__`` attribute that an operator sets on one of its inputs."""
     position = op.input_index.get(name)
     aux = op.inputs[position].aux if position is not None else None
     if aux is not None:
@@ -276,10 +276,10 @@ def create_node(
     given: dict[str, Entry],
     count: int = 0,
 ) -> Node:
-    """Return the node of an operator applied to the inputs `given` by name.
+    """Create the node of an operator applied to the inputs `given` by name.
 
-    `count` is how many inputs a variadic operator has. Missing inputs become variables that carry
-    the operator's attributes, as MXNet's do.
+    `count` is the number of inputs of a variadic operator. Missing inputs become variables with the
+    operator's attributes, as in MXNet.
     """
     signature = signature_of(op, attrs)
     names = signature.input_names(op, count)
@@ -307,13 +307,13 @@ def create_node(
 
 
 def atomic(node: Node) -> tuple[Entry, ...]:
-    """Return the results of a node's operator with its attributes, but with no inputs or name."""
+    """Return an atomic node's results: operator and attributes without inputs and name."""
     bare = Node(node.op, "", node.attrs, extra=node.extra, subgraphs=node.subgraphs)
     return tuple(Entry(bare, i) for i in range(node.outputs))
 
 
 def is_atomic(heads: Sequence[Entry]) -> bool:
-    """Return whether these are results of an operator that waits for its inputs."""
+    """Return whether these are results of an atomic node."""
     node = heads[0].node
     return not node.name and node.op is not None and not node.inputs
 
@@ -321,7 +321,7 @@ def is_atomic(heads: Sequence[Entry]) -> bool:
 def apply_atomic(
     node: Node, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[Entry, ...]:
-    """Return the results of an atomic node's operator, applied to symbols."""
+    """Apply the operator of an atomic node to inputs; return the results."""
     op = node.operator
     count = int(node.attrs.get(op.count, len(args))) if op.count else 0
     names = signature_of(op, node.attrs).input_names(op, count)
@@ -335,7 +335,7 @@ def apply_atomic(
 def _update_variables(
     op: Op, names: Sequence[str], inputs: list[Entry], attrs: dict[str, Any]
 ) -> None:
-    """Give initializers to the inputs that have them, and count versions of changed ones."""
+    """Set initializers of input variables, and increase the versions of mutated ones."""
     changed = {*op.mutates, *op.aux_names(attrs)}
     for position, key in enumerate(names):
         node = inputs[position].node

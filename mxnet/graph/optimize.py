@@ -1,4 +1,4 @@
-"""Which passes run on a graph: by its mode, by its device and by ``MXNET_GRAPH_PASSES``."""
+"""Selection of the passes for a graph, by mode, device and ``MXNET_GRAPH_PASSES``."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ DIFFERENTIABLE_PASSES: tuple[Pass, ...] = (
     batch_projections,
     join_statistics,
 )
-# For oneDNN's kernels, and for the caches of a processor. Packed layers look at their data before
-# they run, for which the host would have to wait for a device.
+# For the CPU only: oneDNN's kernels and cache blocking. Packed layers check their data first, which
+# would synchronize with a device.
 CPU_PASSES: tuple[Pass, ...] = (
     channels_last,
     pack_convolutions,
@@ -69,15 +69,15 @@ CPU_PASSES: tuple[Pass, ...] = (
     drop_finite_checks,
     block_pointwise,
 )
-# Choices of the schedule that are switched as passes are: kernels bound to their attributes,
-# results written over inputs that nothing else reads.
+# Options of the scheduler, enabled like passes: kernels bound to their attributes, and results
+# written over inputs without other consumers.
 SPECIALIZE, IN_PLACE, RECOMPUTE = "specialize", "in_place", "recompute"
 _PASS_NAMES = dict.fromkeys(p.__name__ for p in (*INFERENCE_PASSES, *TRAINING_PASSES))
 NAMES = (*_PASS_NAMES, RECOMPUTE, SPECIALIZE, IN_PLACE)
 
 
 def enabled_passes() -> tuple[str, ...]:
-    """Return the names that ``MXNET_GRAPH_PASSES`` lets through."""
+    """Return the names of passes enabled by ``MXNET_GRAPH_PASSES``."""
     said = env.get("MXNET_GRAPH_PASSES").strip()
     if said in ("0", "1"):
         return NAMES if said == "1" else ()
@@ -99,8 +99,8 @@ def select_passes(
 ) -> tuple[Pass, ...]:
     """Return the passes for a mode and a device, in order.
 
-    `recompute_limit` is whether training computes results again for backward, or how many bytes
-    it may keep; None leaves it to ``MXNET_BACKWARD_DO_MIRROR`` and to marks on nodes.
+    `recompute_limit` tells whether training recomputes results for backward, or the number of bytes
+    it may keep; None: ``MXNET_BACKWARD_DO_MIRROR`` and marks on nodes decide.
     """
     if mode.training:
         fitting = TRAINING_PASSES

@@ -1,12 +1,12 @@
-"""Rewriting graphs by tables of rules: a pattern, and what replaces it.
+"""Graph rewriting by tables of rules: a pattern and its replacement.
 
 A pattern names an operator (or a fact about operators) and patterns of its inputs::
 
     Rule("fold", Pattern(batch_norm, data=Pattern(convolution, "conv", alone=True)), fold)
 
-`fold` gets the `Match` and returns the node that computes the same outputs, or None where the
-rule does not apply after all. `rewrite` applies a table of rules; `Rebuild` is the walk under it,
-for passes that are not tables.
+`fold` gets the `Match` and returns a node that computes the same outputs, or None if the rule does
+not apply. `rewrite` applies a table of rules; `Rebuild` is the underlying traversal, for other
+passes.
 """
 
 from __future__ import annotations
@@ -24,20 +24,17 @@ Uses = Counter[tuple[Node, int]]
 
 
 class Pattern:
-    """A node to look for.
+    """Pattern of a node.
 
-    A pattern that occurs twice within another one, or a name that does, matches one and the same
-    entry.
+    A pattern or name that occurs twice within another pattern matches the same entry.
 
     Parameters
     ----------
-    what : the operator, several of them, or a question about an operator.
-    name : how the match gives the node to the replacement.
-    of : patterns of all inputs in order; a text is the name of an entry of any kind.
-    output : which output of the node is read.
-    alone : whether nothing but the pattern may read the node's result.
-    when : a question about the node, such as one about its attributes.
-    inputs : patterns of inputs by their names; inputs that are not named may be anything.
+    what : the operator, several operators, or a predicate of operators. name : name of the node in
+    the match. of : patterns of all inputs in order; a string is the name of an arbitrary entry.
+    output : index of the node's output. alone : whether the result must not have other consumers.
+    when : a predicate of the node, for example of its attributes. inputs : patterns of inputs by
+    name; other inputs are arbitrary.
     """
 
     def __init__(
@@ -58,7 +55,7 @@ class Pattern:
         self.alone, self.when, self.inputs = alone, when, inputs
 
     def find(self, node: Node, uses: Uses) -> dict[Pattern | str, Entry] | None:
-        """Return what the patterns and names in this one match at a node; None if it differs."""
+        """Match a node; return the matched nodes and entries, or None."""
         bound: dict[Pattern | str, Entry] = {}
         return bound if self._matches(Entry(node, self.output), uses, bound) else None
 
@@ -79,7 +76,7 @@ class Pattern:
         return pairs is not None and all(_matches(p, e, uses, bound) for p, e in pairs)
 
     def _pair_inputs(self, node: Node) -> Iterable[tuple[Pattern | str, Entry]] | None:
-        """Return patterns and the entries that they must match; None if the inputs differ."""
+        """Return pairs of patterns and input entries; None if the inputs differ."""
         if self.of is not None:
             fits = len(self.of) == len(node.inputs)
             return zip(self.of, node.inputs, strict=True) if fits else None
@@ -100,7 +97,7 @@ def _matches(
 
 
 class Match(NamedTuple):
-    """Where a pattern was found: its last node (`root`), what its names match, and the graph."""
+    """A match of a pattern: its last node (`root`), the named nodes and entries, and the graph."""
 
     root: Node
     entries: Mapping[Pattern | str, Entry]
@@ -114,12 +111,12 @@ class Match(NamedTuple):
 
     @property
     def is_output(self) -> bool:
-        """Whether users see the result of the root."""
+        """Whether the root's result is an output of the graph."""
         node = self.origin(self.root)
         return any((node, i) in self.graph.shown for i in range(node.outputs))
 
     def shape_of(self, entry: Entry) -> tuple[int, ...] | None:
-        """Return the shape of an entry that the pattern reads, if it is known."""
+        """Return the shape of a matched entry, or None if unknown."""
         types = self.graph.types.get(self.origin(entry.node))
         return None if types is None else types[entry.index].shape
 
@@ -136,15 +133,15 @@ class Rule(NamedTuple):
 
 
 class Table:
-    """A pass that applies rules. Tables that follow each other share one walk (`optimize`).
+    """A pass that applies rules. Consecutive tables share one traversal (`optimize`).
 
-    A rule sees the inputs of a node as all of these tables have left them, and builds single nodes.
+    A rule sees inputs after all of these tables have been applied to them, and builds single nodes.
 
     Parameters
     ----------
     name : the name of the pass.
-    rules : what it applies.
-    around : operators of which a graph must have one; without one no rule fits.
+    rules : the rules of the pass.
+    around : operators of which a graph must contain at least one; otherwise no rule matches.
     """
 
     def __init__(self, name: str, *rules: Rule, around: Collection[Op] = ()) -> None:
@@ -152,19 +149,19 @@ class Table:
         self.rules, self.around = rules, around
 
     def __call__(self, graph: TypedGraph) -> TypedGraph:
-        """Apply the rules wherever they fit."""
+        """Apply the rules to a graph."""
         return apply_tables(graph, [self])
 
 
 def apply_tables(graph: TypedGraph, tables: Iterable[Table]) -> TypedGraph:
-    """Apply the rules of some tables in one walk."""
+    """Apply the rules of several tables in one traversal."""
     present = {node.op for node in graph.nodes}
     fitting = [t for t in tables if not t.around or not present.isdisjoint(t.around)]
     return rewrite(graph, [rule for table in fitting for rule in table.rules])
 
 
 def make_node(op: Op, name: str, inputs: Mapping[str, Entry], attrs: Mapping[str, Any]) -> Node:
-    """Return a node from typed attributes; those that are defaults are left out."""
+    """Create a node from typed attributes, without those that equal defaults."""
     texts = {
         key: to_string(value)
         for key, value in attrs.items()
@@ -176,32 +173,32 @@ def make_node(op: Op, name: str, inputs: Mapping[str, Entry], attrs: Mapping[str
 
 
 def named_inputs(node: Node) -> dict[str, Entry]:
-    """Return the inputs of a node that are present, by the operator's names for them."""
+    """Return the present inputs of a node by the operator's names."""
     return dict(zip(node.input_names, node.inputs, strict=True))
 
 
 class Rebuild:
-    """What the entries of a graph become in the next one.
+    """A traversal that builds a new graph from an old one.
 
-    A subclass visits the nodes, inputs first, keeps or replaces each, and counts in `applied`
-    what it did. A node in `anchors` is new and runs in the place of the node it maps to; the
-    types of new nodes go to `types` where they are known.
+    Subclasses visit the nodes, inputs first, keep or replace each, and count rules in `applied`.
+    `anchors` maps new nodes to the old nodes at whose positions they run; `types` has known types
+    of new nodes.
     """
 
     def __init__(self, graph: TypedGraph) -> None:
         self.graph = graph
-        self.entries: dict[tuple[Node, int], Entry] = {}  # only those that have changed
-        self.replaced: dict[Node, Node] = {}  # new nodes, and the old ones they represent
+        self.entries: dict[tuple[Node, int], Entry] = {}  # changed ones only
+        self.replaced: dict[Node, Node] = {}  # new nodes -> the old nodes they replace
         self.anchors: dict[Node, Node] = {}
         self.types: dict[Node, tuple[TensorType, ...]] = {}
         self.applied: Counter[str] = Counter()
 
     def mapped(self, entry: Entry) -> Entry:
-        """Return what an entry of the old graph has become."""
+        """Return the new entry of an old entry."""
         return self.entries.get((entry[0], entry[1]), entry)
 
     def updated(self, node: Node) -> Node:
-        """Return a copy that reads what the inputs have become; the node itself if none has."""
+        """Return a copy with the new inputs; the node itself if none has changed."""
         find = self.entries.get
         inputs = [find((e[0], e[1]), e) for e in node.inputs]
         return node if inputs == list(node.inputs) else node.copy(inputs)
@@ -213,7 +210,7 @@ class Rebuild:
             self.entries[old, i] = Entry(new, i)
 
     def keep(self, node: Node) -> None:
-        """Keep a node, as a copy where its inputs have changed."""
+        """Keep a node, as a copy if its inputs have changed."""
         copy = self.updated(node)
         if copy is not node:
             self.replace(node, copy)
@@ -233,10 +230,10 @@ class Rebuild:
 
 
 def rewrite(graph: TypedGraph, rules: Sequence[Rule]) -> TypedGraph:
-    """Apply rules wherever they fit, inputs first, until none fits; return the new graph.
+    """Apply rules, inputs first, until none matches; return the new graph.
 
-    A replacement is offered to the rules again, so that chains collapse in one walk. A graph in
-    which nothing fits is returned as it is.
+    Rules are tried on replacements too, so that chains collapse in one traversal. If nothing
+    matches, the graph is returned unchanged.
     """
     present = {node.op for node in graph.nodes if node.op is not None}
     candidates = {op: [r for r in rules if r.pattern.accepts(op)] for op in present}
@@ -246,7 +243,7 @@ def rewrite(graph: TypedGraph, rules: Sequence[Rule]) -> TypedGraph:
 
 
 class _Rewriting(Rebuild):
-    """One walk that applies rules."""
+    """A traversal that applies rules."""
 
     def __init__(
         self, graph: TypedGraph, rules: Sequence[Rule], candidates: dict[Op, list[Rule]]
@@ -294,7 +291,7 @@ class _Rewriting(Rebuild):
         return self.replaced.get(node, node)
 
     def replace_by_node(self, old: Node, new: Node, current: Node) -> None:
-        """Replace an old node, which `current` has represented until now, by a new one."""
+        """Replace an old node, so far represented by `current`, by a new one."""
         if new.source is None:
             new.source = old.source
         if not new.extra:
@@ -304,6 +301,6 @@ class _Rewriting(Rebuild):
             self.uses[new, i] = self.uses[current, i]
 
     def replace_by_entry(self, old: Node, node: Node, entry: Entry) -> None:
-        """Replace an old node's only output by an entry that exists already."""
+        """Replace an old node's only output by an existing entry."""
         self.entries[old, 0] = entry
         self.uses[entry.node, entry.index] += self.uses[node, 0] - 1

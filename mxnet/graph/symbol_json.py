@@ -1,6 +1,6 @@
-"""Symbol files: MXNet's JSON form of a graph, written as 1.9.1 writes it, read in every version.
+"""Symbol files: graphs in MXNet's JSON format, written like 1.9.1, read in all versions.
 
-A file is not trusted: whatever is wrong with it, one `FormatError` says where.
+Files are not trusted: any error raises `FormatError` with its location.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_ATTRIBUTE = 1 << 24
 MAX_DEPTH = 64
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SPECIAL = re.compile(r'["\\\n\r\t]')
-_WIDE = 10  # lists longer than this are written one item on a line
+_WIDE = 10  # longer lists are written with one item per line
 _NODE_FIELDS = frozenset(
     {"op", "name", "attrs", "attr", "param", "inputs", "control_deps", "subgraphs"}
     | {"backward_source_id"}
@@ -42,7 +42,7 @@ _GRAPH_FIELDS = frozenset({"nodes", "arg_nodes", "node_row_ptr", "heads", "attrs
 
 
 def dumps(heads: Sequence[Entry], *, np_shape: bool = False) -> str:
-    """Return the JSON text of a graph, field for field as MXNet 1.9.1 writes it."""
+    """Return a graph as JSON, identical to MXNet 1.9.1's."""
     attrs = {"is_np_shape": 1} if np_shape else {}
     attrs["mxnet_version"] = VERSION
     return _graph_text(heads, "", {k: f'["int", {v}]' for k, v in attrs.items()})
@@ -119,7 +119,7 @@ def _object_text(items: dict[str, str], indent: str) -> str:
 
 
 def _quote(text: str) -> str:
-    # MXNet's reader knows these five escapes and no \u: everything else stays as it is.
+    # MXNet's parser supports these five escapes and no \u: other characters are not escaped.
     if _SPECIAL.search(text):
         text = _SPECIAL.sub(lambda match: _ESCAPES[match.group()], text)
     return f'"{text}"'
@@ -129,14 +129,14 @@ def _quote(text: str) -> str:
 
 
 def loads(text: str, *, keep_unknown: bool = False) -> list[Entry]:
-    """Return the heads of the graph that a symbol file describes.
+    """Parse a symbol file; return the heads of its graph.
 
-    With `keep_unknown`, operators that are not registered are nodes that cannot run.
+    With `keep_unknown`, unregistered operators become nodes that cannot run.
     """
     if len(text) > MAX_TEXT:
         raise FormatError(f"The symbol JSON has {len(text)} characters; {MAX_TEXT} is the limit.")
     try:
-        # Control characters stand unescaped in files of MXNet.
+        # MXNet does not escape control characters.
         data = json.loads(text, strict=False, parse_constant=_refuse_constant)
     except RecursionError:
         raise FormatError("The symbol JSON is nested too deeply.") from None
@@ -144,7 +144,7 @@ def loads(text: str, *, keep_unknown: bool = False) -> list[Entry]:
         raise FormatError(f"The text is not JSON: {error}") from None
     version = _version(data)
     attrs = data.get("attrs")
-    # Without that mark 0 and () mean what is unknown, which NumPy's shapes write as -1 and None.
+    # Without that mark, unknown sizes are 0 and (); with NumPy shapes they are -1 and None.
     is_classic = is_np_shape() and not (isinstance(attrs, dict) and "is_np_shape" in attrs)
     return _Reader(version, is_classic, keep_unknown).graph(data, 0)
 
@@ -163,8 +163,8 @@ def _version(data: Any) -> int:
         raise FormatError(f"attrs.mxnet_version is {str(version)[:80]}, not a number.")
     if number >= 20000:
         warnings.warn(
-            f"The symbol was saved by MXNet version {number}, newer than {VERSION}: it may mean "
-            "other things than are read from it.",
+            f"The symbol was saved by MXNet version {number}, newer than {VERSION}: it may be read "
+            "incorrectly.",
             stacklevel=5,
         )
     return number
@@ -179,7 +179,7 @@ def _check_type(value: Any, kind: type, where: str) -> Any:
 
 
 class _Reader:
-    """Makes nodes from one file, counting them over all subgraphs."""
+    """Creates the nodes of a file, and counts them over all subgraphs."""
 
     def __init__(
         self, version: int, converts_shapes: bool = False, keeps_unknown: bool = False
@@ -230,7 +230,7 @@ class _Reader:
         if op_name != "null":
             return self.operation(op_name, name, attributes, inputs, row, depth)
         if inputs:
-            raise FormatError(f"{name[:80]!r} is a variable, yet it has inputs.")
+            raise FormatError(f"{name[:80]!r} is a variable, but has inputs.")
         variable = Node(None, name, extra=_store_attributes(attributes))
         if "__shape__" in variable.extra:
             shape = variable_shape(variable)
@@ -243,7 +243,7 @@ class _Reader:
         return variable
 
     def unknown_node(self, row: dict, before: list[Node]) -> Node:
-        """Return a node of an operator that is not registered."""
+        """Create a node of an unregistered operator."""
         name, rows = row.get("name"), row.get("inputs")
         if type(name) is not str or type(rows) is not list:
             raise _bad_row(row, len(before))
@@ -292,7 +292,8 @@ class _Reader:
         node = nodes[number]
         if not 0 <= index < (1 if node.op is None else node.signature.outputs):
             raise FormatError(
-                f"{where[:80]!r} refers to output {index} of {node.name[:80]!r}, which it has not."
+                f"{where[:80]!r} refers to output {index} of {node.name[:80]!r}, which does not "
+                "exist."
             )
         if not 0 <= version <= MAX_NODES:
             raise FormatError(f"{where[:80]!r}: {version} is not a version of an input.")
@@ -307,7 +308,7 @@ def _names_unknown(row: Any) -> bool:
 
 
 def _count_outputs(number: int, rows: list, heads: Any) -> int:
-    """Return how many outputs of a node others refer to."""
+    """Return the number of a node's outputs that are referenced."""
     lists = [row.get("inputs") for row in rows if type(row) is dict] + [heads]
     return 1 + max(
         (
@@ -323,7 +324,7 @@ def _count_outputs(number: int, rows: list, heads: Any) -> int:
 
 
 def _bad_row(row: Any, number: int) -> FormatError:
-    """Return what is wrong with a node."""
+    """Return the error for an invalid node."""
     where = f"node {number} of the symbol JSON"
     if not isinstance(row, dict):
         return FormatError(f"{where} must be an object, not {type(row).__name__}.")
@@ -366,15 +367,15 @@ def _store_attributes(attributes: dict[str, str]) -> dict[str, str]:
     if HIDDEN_KEYS.isdisjoint(attributes):
         return attributes
     stored = {k: v for k, v in attributes.items() if k not in HIDDEN_KEYS}
-    # Where both spellings are there, the bare one counts, as in MXNet.
+    # If both spellings exist, the bare one is used, as in MXNet.
     return stored | {stored_key(k): v for k, v in attributes.items() if k in HIDDEN_KEYS}
 
 
 def _split_attributes(op: Op, attributes: dict[str, str], lenient: bool) -> tuple[dict, dict]:
-    """Return the operator's own attributes and the user's.
+    """Split attributes into the operator's and the user's.
 
-    Files before 0.9 kept them apart, so there what the operator does not know is the user's; it
-    gets the underscores that such keys have needed since.
+    In files before 0.9, attributes unknown to the operator are the user's; they get the underscores
+    required since then.
     """
     attrs, extra = {}, {}
     for key, value in attributes.items():
@@ -406,7 +407,7 @@ AXIS_MEANT_ALL = 905  # before 0.9.5 argmax and argmin wrote "all axes" as -1
 def upgrade(
     op: Op, name: str, attributes: dict[str, str], inputs: list[Entry], version: int
 ) -> None:
-    """Bring the attributes and inputs of an old node up to date, in place."""
+    """Upgrade the attributes and inputs of an old node in place."""
     if version < AXIS_MEANT_ALL and op in (argmax, argmin) and attributes.get("axis") == "-1":
         del attributes["axis"]
     for key in [k for k in attributes if k.endswith(_ENDINGS)]:
@@ -419,7 +420,7 @@ _ENDINGS = tuple(f"_{key}" for key in HIDDEN_KEYS)
 
 
 def _move_to_input(op: Op, key: str, attributes: dict[str, str], inputs: list[Entry]) -> None:
-    """``weight_lr_mult`` of an operator belongs to its weight."""
+    """Move ``weight_lr_mult`` of an operator to its weight."""
     for position, parameter in enumerate(op.inputs):
         hidden = key[len(parameter.name) + 1 :]
         if (
@@ -434,7 +435,7 @@ def _move_to_input(op: Op, key: str, attributes: dict[str, str], inputs: list[En
 
 
 def _add_auxiliary(op: Op, name: str, attributes: dict[str, str], inputs: list[Entry]) -> None:
-    """Before 0.9 auxiliary states were not inputs."""
+    """Add auxiliary states, which were not inputs before 0.9."""
     states = [i for i in op.inputs if i.aux and not i.optional]
     if not states or len(inputs) != len(op.inputs) - len(states):
         return

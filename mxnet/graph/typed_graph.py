@@ -1,7 +1,7 @@
-"""`TypedGraph`: a graph for one way of running it, with the type of every value.
+"""`TypedGraph`: a graph for one mode of execution, with the types of all values.
 
-Types steer optimization and fill reports; they never decide correctness. A compiled graph runs on
-other shapes than those it was compiled for, because every fused operator is a complete operator.
+Types are used for optimization and reports, not for correctness. A compiled graph also runs on
+different shapes, because every fused operator is a complete operator.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CHANNELS_LAST = "channels_last"
 
 
 class TensorType(NamedTuple):
-    """What is known of a value before it is computed; None is unknown.
+    """The static type of a value; None is unknown.
 
     `layout` is the order in memory ("default" or "channels_last"), `storage` is MXNet's storage
     type ("default", "csr" or "row_sparse").
@@ -40,12 +40,12 @@ class TensorType(NamedTuple):
 
     @property
     def size(self) -> int | None:
-        """How many elements there are."""
+        """The number of elements."""
         return prod(self.shape) if is_known(self.shape) else None
 
     @property
     def nbytes(self) -> int | None:
-        """How much memory the value takes when it is dense."""
+        """The number of bytes of a dense value."""
         if self.size is None or self.dtype is None:
             return None
         return self.size * self.dtype.itemsize
@@ -60,10 +60,10 @@ class TensorType(NamedTuple):
 
 
 class Mode(NamedTuple):
-    """How a graph is run.
+    """The mode of execution.
 
-    `training` is the mode that operators see; `differentiable` says whether gradients may be
-    asked for, which they can be in inference too.
+    `training` is the mode of operators; `differentiable` tells whether gradients may be computed,
+    which is possible in inference too.
     """
 
     training: bool
@@ -74,7 +74,7 @@ INFERENCE, TRAINING = Mode(False, False), Mode(True, True)
 
 
 class Inputs(NamedTuple):
-    """The types of a graph's variables, by name, and where its nodes run."""
+    """The types of a graph's variables by name, and the device."""
 
     shapes: Mapping[str, Shape | None] = {}
     dtypes: Mapping[str, torch.dtype | None] = {}
@@ -83,20 +83,17 @@ class Inputs(NamedTuple):
 
 
 class TypedGraph(Graph):
-    """A graph, its mode, and the types of its values, which are inferred when first asked for.
+    """A graph, its mode, and the types of its values, which are inferred on demand.
 
-    Optimization passes map a `TypedGraph` to another; variables stay the same objects.
+    Optimization passes map a `TypedGraph` to a new one; variables are not copied.
 
     Parameters
     ----------
-    heads : the entries that are asked for.
-    mode : how the graph is run.
-    inputs : the types of variables.
-    parent : the graph that this one was rewritten from.
-    replaced : nodes of this graph and the nodes of `parent` whose outputs they compute.
-    anchors : nodes that compute something new, and the nodes of `parent` in whose place they run.
-    types : the types of nodes that compute something new, where they are known.
-    history : which rules were applied, and how often, since the graph was written.
+    heads : the output entries. mode : the mode of execution. inputs : the types of variables.
+    parent : the graph that this one was rewritten from. replaced : nodes of this graph -> nodes of
+    `parent` whose outputs they compute. anchors : new nodes -> nodes of `parent` at whose positions
+    they run. types : known types of new nodes. history : number of applications of each rule so
+    far.
     """
 
     def __init__(
@@ -122,9 +119,9 @@ class TypedGraph(Graph):
 
     @cached_property
     def nodes(self) -> list[Node]:
-        """All nodes, inputs first; those that replace others run where the others did.
+        """All nodes, inputs first; replacements run at the positions of the replaced nodes.
 
-        The order of random draws, of changes to states and of variables thus stays as written.
+        This keeps the order of random draws, changes of states, and variables.
         """
         nodes = topological(self.heads)
         if self._parent is None:
@@ -132,7 +129,7 @@ class TypedGraph(Graph):
         before, anchors = self._parent.position, {**self._replaced, **self._anchors}
         positions: dict[Node, int] = {}
         for node in nodes:
-            # Something new runs as soon as its inputs are there, and nothing runs before that.
+            # New nodes run as soon as their inputs are available.
             position = before.get(anchors.get(node, node), -1)
             for entry in node.inputs:
                 position = max(position, positions[entry[0]])
@@ -140,7 +137,7 @@ class TypedGraph(Graph):
         return sorted(nodes, key=positions.__getitem__)
 
     def origin(self, node: Node) -> Node:
-        """Return the node of the graph as it was written whose outputs this node computes."""
+        """Return the node of the original graph whose outputs this node computes."""
         graph: TypedGraph | None = self
         while graph is not None:
             node = graph._replaced.get(node, node)
@@ -149,7 +146,7 @@ class TypedGraph(Graph):
 
     @cached_property
     def uses(self) -> Counter[tuple[Node, int]]:
-        """How often each entry is read, by nodes or as a head."""
+        """The number of uses of each entry, by nodes or as a head."""
         uses: Counter[tuple[Node, int]] = Counter()
         uses.update([(e[0], e[1]) for node in self.nodes for e in node.inputs])
         uses.update([(e[0], e[1]) for e in self.heads])
@@ -157,18 +154,18 @@ class TypedGraph(Graph):
 
     @cached_property
     def shown(self) -> frozenset[tuple[Node, int]]:
-        """The entries that users see as outputs of the graph."""
+        """The entries that are visible outputs of the graph."""
         return frozenset((e.node, e.index) for e in self.heads)
 
     @cached_property
     def is_rearranged(self) -> bool:
-        """Whether results may be laid out in memory differently from what users expect."""
+        """Whether memory formats of results may differ from the users' expectation."""
         return _is_rearranged(self)
 
     # -- types --------------------------------------------------------------------------------
 
     def type_of(self, entry: Entry) -> TensorType:
-        """Return what is known of an entry."""
+        """Return the type of an entry."""
         return self.types[entry.node][entry.index]
 
     @cached_property
@@ -186,7 +183,7 @@ class TypedGraph(Graph):
         return _fill_layouts(self.nodes, types)
 
     def infer_shapes(self) -> Inferred:
-        """Infer shapes from those of the inputs; what conflicts is an error."""
+        """Infer shapes from those of the inputs; raise for conflicts."""
         return infer_shapes(self, self.inputs.shapes, zero_is_unknown=not is_np_shape())
 
     def _infer(self) -> dict[Node, tuple[TensorType, ...]]:
@@ -210,12 +207,12 @@ class TypedGraph(Graph):
 
     @property
     def result_bytes(self) -> int:
-        """The memory that all results take together, as far as their types are known."""
+        """The total memory of all results with known types."""
         nodes = [n for n in self.nodes if n.op is not None]
         return sum(t.nbytes or 0 for n in nodes for t in self.types[n])
 
     def multiply_adds(self, node: Node) -> int:
-        """Return how many multiply-adds a node needs; 0 for all but products."""
+        """Return the number of multiply-adds of a node; 0 for all but products."""
         if node.op is None or node.op.work_rule is None:
             return 0
         ins = [s for e in node.inputs if is_known(s := self.type_of(e).shape)]
@@ -235,7 +232,7 @@ def _is_rearranged(graph: Graph) -> bool:
 
 
 def _infer_leniently(infer: Callable[[], dict]) -> dict:
-    """Return what inference finds; a graph whose types conflict fails when it runs, not here."""
+    """Infer without raising: a graph with conflicting types fails when it runs."""
     try:
         return infer()
     except MXNetError:
@@ -243,7 +240,7 @@ def _infer_leniently(infer: Callable[[], dict]) -> dict:
 
 
 def _infer_node(node: Node, ins: Sequence[TensorType]) -> tuple[TensorType, ...]:
-    """Infer the outputs of a new node from its inputs alone."""
+    """Infer the outputs of a new node from its inputs."""
     unknown: list = [None] * node.outputs
     try:
         shapes = node.operator.infer_shapes([t.shape for t in ins], unknown, node.typed)[1]
@@ -259,7 +256,7 @@ def _infer_node(node: Node, ins: Sequence[TensorType]) -> tuple[TensorType, ...]
 def _fill_layouts(
     nodes: Sequence[Node], types: dict[Node, tuple[TensorType, ...]]
 ) -> dict[Node, tuple[TensorType, ...]]:
-    """Fill in layouts: operators that choose one set it, pointwise operators pass it on."""
+    """Fill in layouts: some operators set one, pointwise operators propagate it."""
     for node in nodes:
         if node.op is None:
             continue

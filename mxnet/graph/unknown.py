@@ -1,4 +1,4 @@
-"""Operators that a file has and that are not registered here: to look at, not to run."""
+"""Unregistered operators in files, which can be inspected but not run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["is_unknown", "stand_in"]
 
 
 def stand_in(name: str, outputs: int) -> Op:
-    """Return the record of an operator of which a file says no more than its name."""
+    """Return a record for an unregistered operator."""
 
     def unknown(*data: Tensor, **attrs: Any) -> Tensor:
-        """Raise an error: nobody knows what the operator computes."""
+        """Raise: the operator is unknown."""
         raise MXNetError(f"Operator {name} is not registered: the model cannot run.")
 
     op = Op(unknown, (name,), outputs=outputs)
@@ -25,5 +25,5 @@ def stand_in(name: str, outputs: int) -> Op:
 
 
 def is_unknown(op: Op | None) -> bool:
-    """Return whether an operator only has a name."""
+    """Return whether an operator is unregistered."""
     return op is not None and op.function.__module__ == __name__

@@ -1,6 +1,6 @@
-"""`mx.image`: reading, changing and iterating over images, also for detection.
+"""`mx.image`: decoding, augmentation and iterators of images, also for detection.
 
-Images are arrays (height, width, channels), red first. The extra `image` installs what it needs.
+Images are arrays (height, width, channels) in RGB order. Install the extra `image` to use it.
 """
 
 from __future__ import annotations

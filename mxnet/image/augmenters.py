@@ -1,6 +1,6 @@
-"""Augmenters: random changes of an image.
+"""Augmenters: random transformations of images.
 
-Each is called with an array (height, width, channels) and returns one; the input is unchanged.
+Each takes and returns an array (height, width, channels); the input is unchanged unless noted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .geometry import (
 )
 
 GRAY = np.array([[[0.299, 0.587, 0.114]]], np.float32)
-# Mean, deviation and principal components of the colors of ImageNet (Krizhevsky et al., 2012).
+# Mean, standard deviation and principal components of ImageNet's colors (Krizhevsky et al., 2012).
 MEAN = (123.68, 116.28, 103.53)
 DEVIATION = (58.395, 57.12, 57.375)
 EIGENVALUES = np.array([55.46, 4.794, 1.148])
@@ -37,7 +37,7 @@ EIGENVECTORS = np.array(
 
 
 class Augmenter:
-    """The base: keeps its arguments for `dumps`.
+    """Base of all augmenters; stores its arguments for `dumps`.
 
     >>> class Negative(mx.image.Augmenter):
     ...     def __call__(self, src):
@@ -58,7 +58,7 @@ class Augmenter:
         return json.dumps([self.__class__.__name__.lower(), self._kwargs])
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the changed image."""
+        """Return the augmented image."""
         raise NotImplementedError("Must override implementation.")
 
 
@@ -69,12 +69,12 @@ def _plain(value: Any) -> Any:
 
 
 def _near(src: NDArray, constant: Any) -> Any:
-    """Return a constant on the device of an image; images are created in main memory."""
+    """Move a constant to the device of an image."""
     return constant.as_in_context(src.context) if isinstance(constant, NDArray) else constant
 
 
 def _float(src: NDArray) -> NDArray:
-    """Colors are computed in floating point; bytes would be truncated."""
+    """Convert to floating point; arithmetic on bytes would truncate."""
     return src if np.issubdtype(src.dtype, np.floating) else src.astype("float32")
 
 
@@ -96,11 +96,11 @@ class SequentialAug(Augmenter):
         self.ts = ts
 
     def dumps(self) -> list:
-        """Return the name and what the members dump."""
+        """Return the name and the dumps of all augmenters."""
         return [self.__class__.__name__.lower(), [member.dumps() for member in self.ts]]
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the changed image."""
+        """Return the augmented image."""
         for member in self.ts:
             src = member(src)
         return src
@@ -120,10 +120,10 @@ class RandomOrderAug(SequentialAug):
     """
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the changed image."""
+        """Return the augmented image."""
         ordered = [self.ts[number] for number in chance.order(len(self.ts))]
         if chance.is_seeded():
-            self.ts = ordered  # MXNet shuffles what it shuffled before
+            self.ts = ordered  # MXNet shuffles its list in place
         for augmenter in ordered:
             src = augmenter(src)
         return src
@@ -149,7 +149,7 @@ class ResizeAug(Augmenter):
         self.interp = interp
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the changed image."""
+        """Return the augmented image."""
         return resize_short(src, self.size, self.interp)
 
 
@@ -173,7 +173,7 @@ class ForceResizeAug(Augmenter):
         self.interp = interp
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the changed image."""
+        """Return the augmented image."""
         return imresize(src, *self.size, interp=self.interp)
 
 
@@ -186,7 +186,7 @@ class RandomCropAug(ForceResizeAug):
     """
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the changed image."""
+        """Return the augmented image."""
         return random_crop(src, self.size, self.interp)[0]
 
 
@@ -199,7 +199,7 @@ class CenterCropAug(ForceResizeAug):
     """
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the changed image."""
+        """Return the augmented image."""
         return center_crop(src, self.size, self.interp)[0]
 
 
@@ -211,9 +211,9 @@ class RandomSizedCropAug(Augmenter):
     size
         Width and height.
     area
-        Smallest part of the image's area, or smallest and largest part.
+        Smallest area, or smallest and largest, as fractions of the image's area.
     ratio
-        Smallest and largest width / height.
+        Smallest and largest aspect ratio, width / height.
     interp
         OpenCV's number of the interpolation, as in `imresize`.
 
@@ -241,15 +241,15 @@ class RandomSizedCropAug(Augmenter):
         self.interp = interp
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the changed image."""
+        """Return the augmented image."""
         return random_size_crop(src, self.size, self.area, self.ratio, self.interp)[0]
 
 
 class BrightnessJitterAug(Augmenter):
     """Multiply the image in place by a factor from ``1 - brightness`` to ``1 + brightness``.
 
-    The image keeps its type, and an image of integers is multiplied by the integer part of the
-    factor: cast it first, as `CreateAugmenter` does.
+    The data type is kept; an integer image is multiplied by the integer part of the factor, so cast
+    it first, as `CreateAugmenter` does.
 
     Parameters
     ----------
@@ -265,13 +265,13 @@ class BrightnessJitterAug(Augmenter):
         self.brightness = brightness
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the changed image."""
+        """Return the augmented image."""
         src *= 1.0 + chance.between(-self.brightness, self.brightness)
         return src
 
 
 class ContrastJitterAug(Augmenter):
-    """Change the contrast in place: move all colors toward the image's mean gray, or away from it.
+    """Change the contrast in place by blending with the image's mean gray.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ class ContrastJitterAug(Augmenter):
         self.coef = nd.array(GRAY)
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the changed image."""
+        """Return the augmented image."""
         alpha = 1.0 + chance.between(-self.contrast, self.contrast)
         src = _float(src)
         gray = (src * _near(src, self.coef)).sum() * (3.0 * (1.0 - alpha) / src.size)
@@ -298,7 +298,7 @@ class ContrastJitterAug(Augmenter):
 
 
 class SaturationJitterAug(Augmenter):
-    """Change the saturation in place: move each pixel toward its gray, or away from it.
+    """Change the saturation in place by blending each pixel with its gray value.
 
     Parameters
     ----------
@@ -315,7 +315,7 @@ class SaturationJitterAug(Augmenter):
         self.coef = nd.array(GRAY)
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the changed image."""
+        """Return the augmented image."""
         alpha = 1.0 + chance.between(-self.saturation, self.saturation)
         src = _float(src)
         gray = (src * _near(src, self.coef)).sum(axis=2, keepdims=True)
@@ -325,7 +325,7 @@ class SaturationJitterAug(Augmenter):
 
 
 class HueJitterAug(Augmenter):
-    """Rotate the colors about the gray axis of YIQ, by up to ``hue`` half turns.
+    """Rotate the hue in YIQ by up to ``hue`` half turns.
 
     Parameters
     ----------
@@ -345,7 +345,7 @@ class HueJitterAug(Augmenter):
         self.ityiq = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the changed image."""
+        """Return the augmented image."""
         angle = chance.between(-self.hue, self.hue) * math.pi
         u, w = math.cos(angle), math.sin(angle)
         turn = np.array([[1.0, 0.0, 0.0], [0.0, u, -w], [0.0, w, u]])
@@ -404,7 +404,7 @@ class LightingAug(Augmenter):
         self.eigvec = eigvec
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the changed image."""
+        """Return the augmented image."""
         alpha = chance.normal(self.alphastd, 3)
         shift = np.dot(pixels_of(self.eigvec) * alpha, pixels_of(self.eigval))
         src = _float(src)
@@ -433,17 +433,17 @@ class ColorNormalizeAug(Augmenter):
         self.std = std if std is None or isinstance(std, NDArray) else nd.array(std)
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the changed image."""
+        """Return the augmented image."""
         return color_normalize(_float(src), _near(src, self.mean), _near(src, self.std))
 
 
 class RandomGrayAug(Augmenter):
-    """Make the image gray, in all channels, with probability ``p``.
+    """Convert the image to gray, in all channels, with probability ``p``.
 
     Parameters
     ----------
     p
-        Probability that it is done.
+        Probability of the change.
 
     >>> mx.image.RandomGrayAug(0.5)(mx.nd.ones((2, 2, 3))).shape
     (2, 2, 3)
@@ -455,7 +455,7 @@ class RandomGrayAug(Augmenter):
         self.mat = nd.array([[0.21] * 3, [0.72] * 3, [0.07] * 3])
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the changed image."""
+        """Return the augmented image."""
         return nd.dot(_float(src), _near(src, self.mat)) if chance.fraction() < self.p else src
 
 
@@ -465,7 +465,7 @@ class HorizontalFlipAug(Augmenter):
     Parameters
     ----------
     p
-        Probability that it is done.
+        Probability of the change.
 
     >>> mx.image.HorizontalFlipAug(0.5)(mx.nd.ones((2, 2, 3))).shape
     (2, 2, 3)
@@ -476,7 +476,7 @@ class HorizontalFlipAug(Augmenter):
         self.p = p
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the changed image."""
+        """Return the augmented image."""
         return nd.flip(src, axis=1) if chance.fraction() < self.p else src
 
 
@@ -497,7 +497,7 @@ class CastAug(Augmenter):
         self.typ = typ
 
     def __call__(self, src: NDArray) -> NDArray:
-        """Return the changed image."""
+        """Return the augmented image."""
         return src.astype(self.typ)
 
 
@@ -517,26 +517,26 @@ def CreateAugmenter(
     rand_gray: float = 0,
     inter_method: int = 2,
 ) -> list[Augmenter]:
-    """Return the usual augmenters for images that become ``data_shape`` (channels, height, width).
+    """Return a list of augmenters that ends in images of ``data_shape``.
 
     Parameters
     ----------
     data_shape : tuple of int
         Channels, height and width of the result.
     resize : int
-        First resize the shorter edge to this, if above 0.
+        Resize the shorter edge to this length first, if above 0.
     rand_crop, rand_resize : bool
-        Crop anywhere, not in the middle; and with random area and form.
+        Whether to crop at a random position, and with random area and aspect ratio.
     rand_mirror : bool
-        Mirror every other image.
+        Whether to mirror images with probability 1/2.
     mean : array of 3, or True for ImageNet's
         Mean of each channel, or True for ImageNet's.
     std : array of 3, or True for ImageNet's
         Standard deviation of each channel, or True for ImageNet's.
     brightness, contrast, saturation, hue, pca_noise : float
-        How far colors may change.
+        Largest change of the colors.
     rand_gray : float
-        How often an image becomes gray.
+        Probability of converting the image to gray.
     inter_method : int
         See `imresize`.
 
@@ -547,9 +547,7 @@ def CreateAugmenter(
     crop_size = (data_shape[2], data_shape[1])
     if rand_resize:
         if not rand_crop:
-            raise AssertionError(
-                "rand_resize needs rand_crop: there is nothing to resize at random"
-            )
+            raise AssertionError("rand_resize needs rand_crop")
         auglist.append(RandomSizedCropAug(crop_size, 0.08, (3.0 / 4.0, 4.0 / 3.0), inter_method))
     else:
         auglist.append((RandomCropAug if rand_crop else CenterCropAug)(crop_size, inter_method))
@@ -572,7 +570,7 @@ def color_augmenters(
     pca_noise: float,
     rand_gray: float,
 ) -> list[Augmenter]:
-    """Return the selected augmenters that change colors."""
+    """Return the selected color augmenters."""
     items: list[Augmenter] = []
     if brightness or contrast or saturation:
         items.append(ColorJitterAug(brightness, contrast, saturation))
@@ -586,8 +584,10 @@ def color_augmenters(
 
 
 def normalizers(mean: Any, std: Any) -> list[Augmenter]:
-    """Return the augmenter that normalizes colors, if a mean or deviation is given."""
+    """Return the augmenter that normalizes colors, if a mean or standard deviation is given."""
     for name, value in (("mean", mean), ("std", std)):
         if value is not None and tuple(np.shape(pixels_of(value)))[:1] not in ((1,), (3,)):
-            raise AssertionError(f"{name} is one number for each of 1 or 3 channels, not {value}")
+            raise AssertionError(
+                f"{name} must have one number for each of 1 or 3 channels, not {value}"
+            )
     return [ColorNormalizeAug(mean, std)] if mean is not None or std is not None else []

@@ -1,9 +1,9 @@
-"""Random numbers of the augmenters: from the CPU's stream, which `mx.random.seed` seeds.
+"""Random numbers of the augmenters, from the CPU's stream, which `mx.random.seed` seeds.
 
-If the program seeded NumPy and Python's `random`, they come from there, as in MXNet.
+If the program has seeded NumPy and Python's `random`, these are used, as in MXNet.
 
-Single numbers are drawn from torch's generator itself: to make a generator of NumPy for each takes
-ten times as long.
+Single numbers are drawn from torch's generator directly: creating a NumPy generator is ten times
+slower.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..random import host_rng, streams_are_seeded
 
 
 class _Stream:
-    """The CPU's stream, with some methods of NumPy's generators."""
+    """The CPU's stream with methods of NumPy's generators."""
 
     def random(self) -> float:
         return torch.rand((), dtype=torch.float64, device="cpu").item()
@@ -41,7 +41,7 @@ class _Stream:
 
 
 class _SeededStreams:
-    """MXNet's streams: Python's, and NumPy's for several numbers at once."""
+    """MXNet's streams: Python's for single numbers, NumPy's for several."""
 
     random = staticmethod(random.random)
 
@@ -66,7 +66,7 @@ _stream, _seeded_streams = _Stream(), _SeededStreams()
 
 
 class _Chosen(threading.local):
-    """The random source that is active inside `one_image`."""
+    """The active random source inside `one_image`."""
 
     stream: _Stream | _SeededStreams | None = None
 
@@ -75,20 +75,20 @@ _chosen = _Chosen()
 
 
 def generator() -> _Stream | _SeededStreams:
-    """Return what the functions below draw from."""
+    """Return the source of the functions below."""
     return _chosen.stream or (_seeded_streams if streams_are_seeded() else _stream)
 
 
 def is_seeded() -> bool:
-    """Return whether random numbers are drawn as by MXNet."""
+    """Return whether MXNet's streams are used."""
     return generator() is _seeded_streams
 
 
 @contextmanager
 def one_image() -> Iterator[None]:
-    """Check once for all random numbers inside whether the program seeded its streams.
+    """Return a scope that checks only once whether the program has seeded its streams.
 
-    The check takes longer than a draw: Python copies all 624 words of its state.
+    The check is slower than a draw: Python copies all 624 words of its state.
     """
     before, _chosen.stream = _chosen.stream, generator()
     try:
@@ -118,7 +118,7 @@ def order(count: int) -> Sequence[int]:
 
 
 def normal(deviation: float, count: int) -> np.ndarray:
-    """Return normally distributed numbers around 0."""
+    """Return normally distributed numbers with mean 0."""
     return generator().normal(0, deviation, count)
 
 

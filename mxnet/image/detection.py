@@ -1,7 +1,7 @@
-"""`ImageDetIter`: batches of images with boxes; this is MXNet's module for all detection code.
+"""`ImageDetIter`: batches of images with boxes; MXNet's module of all detection code.
 
-The label of an image in a file is: length of the header (with these two), length of an object,
-the rest of the header, then the objects: class, left, top, right, bottom and what else there is.
+The label of an image in a file is: length of the header (including these two), length of an object,
+the rest of the header, then the objects: class, left, top, right, bottom and optional values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..error import MXNetError, ShapeError
 from ..formats.image_codec import opencv
 from ..ndarray import NDArray
 from . import chance
-from .augmenters import (  # MXNet has the borrowed ones here too
+from .augmenters import (  # MXNet exports the wrapped augmenters too
     DEVIATION,
     MEAN,
     Augmenter,  # noqa: F401
@@ -62,8 +62,8 @@ class BadLabel(MXNetError, ValueError):
 class ImageDetIter(ImageIter):
     """Yields batches of augmented images and their boxes; rows without an object are -1.
 
-    Parameters are those of `ImageIter`, and of `CreateDetAugmenter` if ``aug_list`` is not given.
-    `label_shape` is (most objects of an image, length of an object), found by reading all labels
+    Parameters are those of `ImageIter`, and of `CreateDetAugmenter` without ``aug_list``.
+    `label_shape` is (maximum number of objects, length of an object), found by reading all labels
     once.
 
     Parameters
@@ -77,25 +77,25 @@ class ImageDetIter(ImageIter):
     path_imglist
         A list file (`.lst`).
     path_root
-        The folder of its paths.
+        Folder that the paths are relative to.
     path_imgidx
-        Its index: needed to shuffle or to read a part.
+        Index of the record file; required to shuffle or read a part.
     shuffle
-        Whether each epoch has its own order.
+        Whether to shuffle in each epoch.
     part_index
-        Which one of the parts to read.
+        Index of the part to read.
     num_parts
-        How many parts the images are divided into.
+        Number of parts the images are split into.
     aug_list
-        The augmenters; by default those that `kwargs` choose.
+        The augmenters; by default selected by `kwargs`.
     imglist
-        In place of a list file: labels and path of each image.
+        Labels and path of each image, instead of a list file.
     data_name
         Name of the data.
     label_name
         Name of the labels.
     last_batch_handle
-        What becomes of images that do not fill the last batch: ``'pad'``, ``'discard'`` or
+        What to do with an incomplete last batch: ``'pad'``, ``'discard'`` or
         ``'roll_over'``.
 
     >>> import cv2
@@ -146,7 +146,7 @@ class ImageDetIter(ImageIter):
         self.provide_label = [(label_name, (batch_size, *self.label_shape))]
 
     def _estimate_label_shape(self) -> tuple[int, int]:
-        """Read all labels once: the most objects, and the length of one."""
+        """Read all labels; return the maximum number of objects and the length of an object."""
         most, length = 0, 0
         self.reset()
         try:
@@ -164,8 +164,8 @@ class ImageDetIter(ImageIter):
         raw = values.reshape(-1)
         if raw.size < 7:
             raise BadLabel(
-                f"Label shape is invalid: {values.shape}. For detection it is: length of the "
-                "header, length of an object (5 or more), then the objects."
+                f"Label shape is invalid: {values.shape}. For detection it must have: length of "
+                "the header, length of an object (5 or more), then the objects."
             )
         header, length = int(raw[0]), int(raw[1])
         if header < 2 or length < 5 or (raw.size - header) % length:
@@ -180,7 +180,7 @@ class ImageDetIter(ImageIter):
         return objects
 
     def _sample(self) -> tuple[NDArray, np.ndarray]:
-        """Return the next image with at least one object, preprocessed, and its objects."""
+        """Return the next preprocessed image with at least one object, and its objects."""
         while True:
             label, content = self.next_sample()
             image = self._decoded(content)
@@ -189,7 +189,7 @@ class ImageDetIter(ImageIter):
                     image, objects = self.augmentation_transform(image, self._parse_label(label))
                 self._check_valid_label(objects)
             except BadLabel as error:
-                logger.warning("Left out an image, %s: %s", self._place(), error)
+                logger.warning("Skipped an image, %s: %s", self._place(), error)
                 continue
             return self.postprocess_data(image), objects
 
@@ -250,7 +250,7 @@ class ImageDetIter(ImageIter):
             )
 
     def sync_label_shape(self, it: ImageDetIter, verbose: bool = False) -> ImageDetIter:
-        """Set the label shapes of this iterator and another to the larger one; return the other."""
+        """Set the label shapes of both iterators to the larger one; return the other iterator."""
         if not isinstance(it, ImageDetIter):
             raise AssertionError("Synchronize with invalid iterator.")
         if self.label_shape[1] != it.label_shape[1]:
@@ -280,8 +280,8 @@ class ImageDetIter(ImageIter):
     ) -> Iterator[np.ndarray]:
         """Yield the next images as pixels (blue first) with their boxes drawn.
 
-        ``mean`` and ``std`` (True: ImageNet's) are put back first. With ``waitKey`` each is shown
-        in a window for so many milliseconds.
+        Normalization by ``mean`` and ``std`` (True: ImageNet's) is reverted. With ``waitKey`` each
+        image is shown in a window for that many milliseconds.
         """
         cv2 = opencv()
         mean = np.array(MEAN) if mean is True else mean

@@ -1,7 +1,7 @@
 """Augmenters that change an image together with its boxes.
 
-A label has a row for each object: class, left, top, right, bottom (parts of width and height), and
-whatever else is known about it.
+A label has a row for each object: class, left, top, right, bottom (fractions of width and height),
+and optional values.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from .augmenters import (
 from .geometry import copyMakeBorder, fixed_crop
 
 Rectangle = tuple[int, int, int, int]  # x, y, width, height
-ALMOST_HALF = 0.4999999  # what may be added to a width before it rounds to the next
-MIN_PIXELS = 2  # pixels: boxes and borders below this are not worth having
+ALMOST_HALF = 0.4999999  # largest number added to a width without rounding up
+MIN_PIXELS = 2  # minimum area of boxes and borders, in pixels
 
 
 class DetAugmenter:
-    """The base: keeps its arguments for `dumps`.
+    """Base of detection augmenters; stores its arguments for `dumps`.
 
     >>> issubclass(mx.image.DetHorizontalFlipAug, mx.image.DetAugmenter)
     True
@@ -50,7 +50,7 @@ class DetAugmenter:
         return json.dumps([self.__class__.__name__.lower(), self._kwargs])
 
     def __call__(self, src: NDArray, label: np.ndarray) -> tuple[NDArray, np.ndarray]:
-        """Return the changed image and label."""
+        """Return the augmented image and label."""
         raise NotImplementedError("Must override implementation.")
 
 
@@ -75,11 +75,11 @@ class DetBorrowAug(DetAugmenter):
         self.augmenter = augmenter
 
     def dumps(self) -> list:
-        """Return the name and what the borrowed augmenter dumps."""
+        """Return the name and the dump of the wrapped augmenter."""
         return [self.__class__.__name__.lower(), self.augmenter.dumps()]
 
     def __call__(self, src: NDArray, label: np.ndarray) -> tuple[NDArray, np.ndarray]:
-        """Return the changed image and its boxes."""
+        """Return the augmented image and label."""
         return self.augmenter(src), label
 
 
@@ -89,9 +89,9 @@ class DetRandomSelectAug(DetAugmenter):
     Parameters
     ----------
     aug_list
-        The augmenters; by default those that `kwargs` choose.
+        The augmenters; by default selected by `kwargs`.
     skip_prob
-        Probability that the image is left as it is.
+        Probability of leaving the image unchanged.
 
     >>> aug = mx.image.DetRandomSelectAug([mx.image.DetHorizontalFlipAug(1.0)])
     >>> image, label = aug(mx.nd.ones((4, 6, 3)), np.array([[0, 0.1, 0.1, 0.5, 0.5]]))
@@ -108,11 +108,11 @@ class DetRandomSelectAug(DetAugmenter):
         self.skip_prob = skip_prob if aug_list else 1
 
     def dumps(self) -> list:
-        """Return the name and what the members dump."""
+        """Return the name and the dumps of all augmenters."""
         return [self.__class__.__name__.lower(), [member.dumps() for member in self.aug_list]]
 
     def __call__(self, src: NDArray, label: np.ndarray) -> tuple[NDArray, np.ndarray]:
-        """Return the changed image and its boxes."""
+        """Return the augmented image and label."""
         if chance.fraction() < self.skip_prob:
             return src, label
         return self.aug_list[chance.order(len(self.aug_list))[0]](src, label)
@@ -124,7 +124,7 @@ class DetHorizontalFlipAug(DetAugmenter):
     Parameters
     ----------
     p
-        Probability that it is done.
+        Probability of the change.
 
     >>> aug = mx.image.DetHorizontalFlipAug(1.0)
     >>> image, label = aug(mx.nd.ones((4, 6, 3)), np.array([[0, 0.1, 0.1, 0.5, 0.5]]))
@@ -137,7 +137,7 @@ class DetHorizontalFlipAug(DetAugmenter):
         self.p = p
 
     def __call__(self, src: NDArray, label: np.ndarray) -> tuple[NDArray, np.ndarray]:
-        """Return the changed image and its boxes."""
+        """Return the augmented image and label."""
         if chance.fraction() >= self.p:
             return src, label
         flipped = label.copy()
@@ -146,20 +146,20 @@ class DetHorizontalFlipAug(DetAugmenter):
 
 
 class DetRandomCropAug(DetAugmenter):
-    """Crop a rectangle that covers enough of the objects it touches.
+    """Crop a random rectangle that covers enough of each object it overlaps.
 
     Parameters
     ----------
     min_object_covered : float
-        The smallest part of each touched object that must lie inside.
+        Minimum fraction of each overlapping object inside the crop.
     aspect_ratio_range : (float, float)
-        The least and most width / height of the crop.
+        Range of the aspect ratio of the crop, width / height.
     area_range : (float, float)
-        Its least and most part of the image's area.
+        Range of the area of the crop, as a fraction of the image's.
     min_eject_coverage : float
-        Objects of which less than this part is left are dropped.
+        Objects with a smaller remaining fraction are dropped.
     max_attempts : int
-        After so many the image is left as it is.
+        Maximum number of attempts; after that the image is unchanged.
 
     >>> aug = mx.image.DetRandomCropAug(min_object_covered=0.5)
     >>> image, label = aug(mx.nd.ones((40, 60, 3)), np.array([[0, 0.1, 0.1, 0.5, 0.5]]))
@@ -191,7 +191,7 @@ class DetRandomCropAug(DetAugmenter):
         self.enabled = _makes_sense(self, aspect_ratio_range, area_range, above=0.0)
 
     def __call__(self, src: NDArray, label: np.ndarray) -> tuple[NDArray, np.ndarray]:
-        """Return the changed image and its boxes."""
+        """Return the augmented image and label."""
         result = self._proposal(label, *src.shape[:2]) if self.enabled else None
         if result is None:
             return src, label
@@ -229,7 +229,7 @@ class DetRandomCropAug(DetAugmenter):
         if h < tallest:
             h = chance.whole(h, tallest)
         w = round(h * ratio)
-        # Rounding may have left the range of areas by one row.
+        # By rounding, the area may be out of range by one row.
         if w * h < least:
             h += 1
             w = round(h * ratio)
@@ -240,7 +240,7 @@ class DetRandomCropAug(DetAugmenter):
         return (w, h) if fits else None
 
     def _covers(self, label: np.ndarray, crop: Rectangle, height: int, width: int) -> bool:
-        """Whether enough of each object that the crop touches lies inside it."""
+        """Return whether enough of each object that the crop overlaps is inside."""
         x, y, w, h = crop
         if w * h < MIN_PIXELS:
             return False
@@ -274,11 +274,11 @@ class DetRandomPadAug(DetAugmenter):
     Parameters
     ----------
     aspect_ratio_range : (float, float)
-        The least and most width / height of the ground.
+        Range of the aspect ratio of the background, width / height.
     area_range : (float, float)
-        Its least and most area, in areas of the image.
+        Range of the area of the background, relative to the image's.
     max_attempts : int
-        After so many the image is left as it is.
+        Maximum number of attempts; after that the image is unchanged.
     pad_val : float, or one for each channel
         The color of the background.
 
@@ -309,7 +309,7 @@ class DetRandomPadAug(DetAugmenter):
         self.enabled = _makes_sense(self, aspect_ratio_range, area_range, above=1.0)
 
     def __call__(self, src: NDArray, label: np.ndarray) -> tuple[NDArray, np.ndarray]:
-        """Return the changed image and its boxes."""
+        """Return the augmented image and label."""
         height, width = src.shape[:2]
         result = self._proposal(height, width) if self.enabled else None
         if result is None:
@@ -380,24 +380,24 @@ def CreateMultiRandCropAugmenter(
     max_attempts: Any = 50,
     skip_prob: float = 0,
 ) -> DetRandomSelectAug:
-    """Return an augmenter that chooses one of several `DetRandomCropAug` for each image.
+    """Return an augmenter that selects one of several `DetRandomCropAug` for each image.
 
-    Each argument is one value for all, or a list with one value for each.
+    Each argument is one value for all crops, or a list with one value for each.
 
     Parameters
     ----------
     min_object_covered
-        Smallest part of each touched object that must lie inside a crop.
+        Minimum fraction of each overlapping object inside a crop.
     aspect_ratio_range
-        Smallest and largest width / height.
+        Smallest and largest aspect ratio, width / height.
     area_range
-        Smallest and largest part of the image's area.
+        Smallest and largest area, as fractions of the image's.
     min_eject_coverage
-        Objects of which less than this part is left are dropped.
+        Objects with a smaller remaining fraction are dropped.
     max_attempts
-        After so many attempts the image is left as it is.
+        Maximum number of attempts; after that the image is unchanged.
     skip_prob
-        Probability that the image is left as it is.
+        Probability of leaving the image unchanged.
 
     >>> mx.image.CreateMultiRandCropAugmenter([0.1, 0.5]).aug_list[1].min_object_covered
     0.5
@@ -416,7 +416,7 @@ def CreateMultiRandCropAugmenter(
 
 
 class WrongLengths(MXNetError, ValueError, AssertionError):
-    """Lists of arguments do not go together."""
+    """Raised if lists of arguments differ in length."""
 
 
 def CreateDetAugmenter(
@@ -441,25 +441,25 @@ def CreateDetAugmenter(
     max_attempts: Any = 50,
     pad_val: Any = (127, 127, 127),
 ) -> list[DetAugmenter]:
-    """Return the usual augmenters for detection; the last one resizes the image to ``data_shape``.
+    """Return a list of detection augmenters that ends in images of ``data_shape``.
 
-    ``rand_crop``, ``rand_pad`` and ``rand_gray`` are probabilities. The rest is as in
-    `CreateAugmenter`, `DetRandomCropAug` and `DetRandomPadAug`.
+    ``rand_crop``, ``rand_pad`` and ``rand_gray`` are probabilities. See `CreateAugmenter`,
+    `DetRandomCropAug` and `DetRandomPadAug` for the other parameters.
 
     Parameters
     ----------
     data_shape
         Channels, height and width of the result.
     resize
-        First resize the shorter edge to this, if above 0.
+        Resize the shorter edge to this length first, if above 0.
     rand_crop
         Probability of a crop.
     rand_pad
-        Probability of a larger ground.
+        Probability of padding.
     rand_gray
-        Probability that an image becomes gray.
+        Probability of converting the image to gray.
     rand_mirror
-        Whether every other image is mirrored.
+        Whether to mirror images with probability 1/2.
     mean
         Mean of each channel.
     std
@@ -477,17 +477,17 @@ def CreateDetAugmenter(
     inter_method
         OpenCV's number of the interpolation, as in `imresize`.
     min_object_covered
-        Smallest part of each touched object that must lie inside a crop.
+        Minimum fraction of each overlapping object inside a crop.
     aspect_ratio_range
-        Smallest and largest width / height.
+        Smallest and largest aspect ratio, width / height.
     area_range
-        Smallest and largest part of the image's area.
+        Smallest and largest area, as fractions of the image's.
     min_eject_coverage
-        Objects of which less than this part is left are dropped.
+        Objects with a smaller remaining fraction are dropped.
     max_attempts
-        After so many attempts the image is left as it is.
+        Maximum number of attempts; after that the image is unchanged.
     pad_val
-        Color of the ground, for all channels or for each.
+        Color of the padding, for all channels or for each.
 
     >>> augs = mx.image.CreateDetAugmenter((3, 32, 32), rand_mirror=True)
     >>> len(augs) > 1

@@ -1,4 +1,4 @@
-"""Images as arrays: decoding; sizes, crops, borders and rotation (height, width, channels)."""
+"""Decoding, resizing, cropping, padding and rotation of images (height, width, channels)."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def imdecode(
     buf : bytes, bytearray, or a uint8 array
         The compressed image.
     flag : {0, 1}
-        1 for three channels, 0 for one (gray).
+        1 for color, 0 for grayscale.
     to_rgb : bool
-        Whether red comes first; else blue does, as in OpenCV.
+        Whether to return RGB; otherwise BGR, as in OpenCV.
     out : NDArray, optional
-        Where to put the pixels.
+        Array to write the pixels into.
 
     >>> pixels = np.full((2, 3, 3), 7, dtype=np.uint8)
     >>> png = mx.recordio.pack_img(mx.recordio.IRHeader(0, 0.0, 0, 0), pixels, 3, ".png")[24:]
@@ -73,7 +73,7 @@ def imread(
     to_rgb
         Whether red comes first; else blue.
     out
-        Array that receives the result.
+        Array to write the result into.
 
     >>> import cv2
     >>> cv2.imwrite("a.png", np.zeros((2, 3, 3), "uint8"))
@@ -122,14 +122,14 @@ def array_of(pixels: np.ndarray, like: Any = None) -> NDArray:
 Rectangle = tuple[int, int, int, int]  # x, y, width, height
 ATTEMPTS = 10
 RESIZABLE = ("uint8", "int16", "uint16", "float32", "float64")
-TAKEN_NEAREST = (*RESIZABLE, "int8", "int32")  # class numbers of a mask, say
+TAKEN_NEAREST = (*RESIZABLE, "int8", "int32")  # class indices of a mask, for example
 
 
 def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None = None) -> NDArray:
     """Resize an image to width ``w`` and height ``h``.
 
     ``interp`` is OpenCV's method: 0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos, 5 exact
-    bilinear; 9 picks by the sizes (bicubic to enlarge, area to shrink, else bilinear), 10 at
+    bilinear; 9 selects by the sizes (bicubic to enlarge, area to shrink, else bilinear), 10 at
     random.
 
     Parameters
@@ -143,7 +143,7 @@ def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None 
     interp
         OpenCV's number of the interpolation.
     out
-        Array that receives the result.
+        Array to write the result into.
 
     >>> mx.image.imresize(mx.nd.ones((4, 6, 3), dtype="uint8"), 3, 2).shape
     (2, 3, 3)
@@ -171,8 +171,8 @@ def _whole(what: str, size: Any) -> int:
 
 
 def resized(pixels: np.ndarray, width: int, height: int, interp: int) -> np.ndarray:
-    """Return pixels resized by OpenCV, with their channel axis."""
-    opencv()  # an error that names the package to install
+    """Return an image resized by OpenCV, with its channel axis."""
+    opencv()  # the error names the package to install
     method = _get_interp_method(interp, (*pixels.shape[:2], height, width))
     kinds = RESIZABLE if method else TAKEN_NEAREST
     if pixels.dtype.name not in kinds:
@@ -217,7 +217,7 @@ def copyMakeBorder(
     """Add a border around an image.
 
     ``type`` is OpenCV's: 0 constant (``values`` for each channel, or one ``value``), 1 the edge
-    repeated, 2 reflected, 3 wrapped around, 4 reflected without the edge.
+    replicated, 2 reflected, 3 wrapped, 4 reflected without the edge.
 
     Parameters
     ----------
@@ -232,13 +232,13 @@ def copyMakeBorder(
     right
         Width of the right border.
     type
-        OpenCV's kind of border.
+        OpenCV's type of border.
     value
         Color of all channels.
     values
-        Color of each channel; of the first one, if it is a number.
+        Color of each channel; a number is the color of the first.
     out
-        Array that receives the result.
+        Array to write the result into.
 
     >>> mx.image.copyMakeBorder(mx.nd.zeros((1, 1, 1)), 0, 0, 1, 0, values=(5,)).asnumpy().ravel()
     array([5., 0.], dtype=float32)
@@ -247,7 +247,7 @@ def copyMakeBorder(
         raise MXNetError(f"Unknown border type {type}: it is 0 to 4.")
     pixels = pixels_of(src)
     numbers = [values] if isinstance(values, int | float) else list(values)
-    filling = numbers or [value] * 3  # a fourth channel stays 0
+    filling = numbers or [value] * 3  # the border of a fourth channel is 0
     filling = [float(v) for v in filling[:4]] + [0.0] * (4 - len(filling))
     output = opencv().copyMakeBorder(pixels, top, bot, left, right, type, value=filling)
     result = array_of(output[:, :, None] if output.ndim == 2 else output, src)
@@ -326,7 +326,7 @@ def fixed_crop(
     h
         Height of the rectangle.
     size
-        Width and height after resizing; None keeps the size.
+        Width and height after resizing; None: no resizing.
     interp
         OpenCV's number of the interpolation, as in `imresize`.
 
@@ -335,7 +335,7 @@ def fixed_crop(
     """
     if x0 < 0 or y0 < 0 or x0 >= src.shape[1] or y0 >= src.shape[0] or w < 1 or h < 1:
         raise MXNetError(
-            f"fixed_crop: the rectangle at ({x0}, {y0}) of {w} x {h} does not begin inside the "
+            f"fixed_crop: the rectangle at ({x0}, {y0}) of {w} x {h} does not start inside the "
             f"image of {src.shape[1]} x {src.shape[0]}."
         )
     out = src[y0 : y0 + h, x0 : x0 + w]
@@ -402,8 +402,7 @@ def random_size_crop(
 ) -> tuple[NDArray, Rectangle]:
     """Crop a rectangle of random area and aspect ratio, and resize it to ``size`` (width, height).
 
-    ``area`` is the smallest part of the area of the image, or (smallest, largest); ``ratio`` the
-    smallest and largest width / height. After ten failed attempts the center is cropped.
+    After ten failed attempts the center is cropped.
 
     Parameters
     ----------
@@ -412,9 +411,9 @@ def random_size_crop(
     size
         Width and height.
     area
-        Smallest part of the image's area, or smallest and largest part.
+        Smallest area, or smallest and largest, as fractions of the image's area.
     ratio
-        Smallest and largest width / height.
+        Smallest and largest aspect ratio, width / height.
     interp
         OpenCV's number of the interpolation, as in `imresize`.
 
@@ -445,7 +444,7 @@ def random_size_crop(
 
 
 class UnexpectedArguments(MXNetError, TypeError, AssertionError):
-    """Raised for unknown keywords of a function."""
+    """Raised for unexpected keyword arguments."""
 
 
 def imrotate(
@@ -463,9 +462,9 @@ def imrotate(
     rotation_degrees : float, or one for each image of a batch
         The angle, or one for each image of a batch.
     zoom_in : bool
-        Enlarge the result until no empty corner shows.
+        Whether to enlarge the result until no empty corner is visible.
     zoom_out : bool
-        Shrink it until the whole image shows.
+        Whether to shrink the result until the whole image is visible.
 
     >>> x = mx.nd.array([[[1, 2], [3, 4]]])
     >>> mx.image.imrotate(x, 90).asnumpy().round(3)
@@ -498,11 +497,11 @@ def imrotate(
 def _rotation(
     degrees: float, height: int, width: int, zoom_in: bool, zoom_out: bool
 ) -> list[list[float]]:
-    """Return the matrix from positions in the result to positions in the image, both in [-1, 1]."""
+    """Return the matrix from result to image coordinates, both in [-1, 1]."""
     cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     across = abs(cosine) + abs(sine) * height / width
     down = abs(cosine) + abs(sine) * width / height
-    largest = max(across, down)  # the box around the turned image, in units of the image
+    largest = max(across, down)  # bounding box of the rotated image, in units of the image
     scale = 1 / largest if zoom_in else largest if zoom_out else 1.0
     form = (height - 1) / max(width - 1, 1)
     back = (width - 1) / max(height - 1, 1)
@@ -524,9 +523,9 @@ def random_rotate(
     angle_limits
         Smallest and largest angle.
     zoom_in
-        Enlarge the result until no empty corner shows.
+        Whether to enlarge the result until no empty corner is visible.
     zoom_out
-        Shrink it until the whole image shows.
+        Whether to shrink the result until the whole image is visible.
 
     >>> mx.image.random_rotate(mx.nd.ones((3, 4, 4)), (-10, 10)).shape
     (3, 4, 4)
@@ -540,9 +539,9 @@ def random_rotate(
 
 
 def color_normalize(src: NDArray, mean: Any, std: Any = None) -> NDArray:
-    """Subtract the mean and divide by the deviation of each channel, in place.
+    """Subtract the mean and divide by the standard deviation of each channel, in place.
 
-    None omits a step.
+    None skips a step.
 
     Parameters
     ----------
@@ -567,6 +566,6 @@ def _on_channels(value: Any) -> Any:
     return array_of(np.asarray(value, np.float32)) if isinstance(value, np.ndarray) else value
 
 
-# MXNet's operators of OpenCV, which copies of `mx.image` in old programs call.
+# MXNet's OpenCV operators, called by copies of `mx.image` in old programs.
 for _function in (copyMakeBorder, imdecode, imread, imresize):
     setattr(_internal, f"_cv{_function.__name__}", _function)

@@ -1,4 +1,4 @@
-"""MXNet's module for images with class labels."""
+"""MXNet's module of `mx.image` without detection."""
 
 from __future__ import annotations
 

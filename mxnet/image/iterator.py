@@ -1,4 +1,4 @@
-"""`ImageIter`: batches of images from a record file, a list file or a list, through augmenters."""
+"""`ImageIter`: batches of augmented images from a record file, a list file or a list."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LAST_BATCH = ("pad", "discard", "roll_over")
 
 
 class ImageIter(DataIter):
-    """Yields batches of augmented images, which are read one by one.
+    """Iterates over batches of augmented images.
 
     Parameters
     ----------
@@ -38,23 +38,24 @@ class ImageIter(DataIter):
     label_width : int
         Number of labels of an image.
     path_imgrec, path_imgidx : str
-        A record file, and its index: needed to shuffle or to read a part.
+        A record file and its index, which is required to shuffle or read a part.
     path_imglist, path_root : str
-        A list file (`.lst`), and the folder of its paths.
+        A list file (`.lst`), and the folder that its paths are relative to.
     shuffle : bool
-        Whether each epoch has its own order.
+        Whether to shuffle in each epoch.
     part_index, num_parts : int
-        Read only this one of so many parts.
+        Index of the part to read, and number of parts the data is split into.
     aug_list : list of Augmenter
-        What is done to an image; else `CreateAugmenter` makes it from the other keywords.
+        Augmenters; by default those of `CreateAugmenter` with the other keywords.
     imglist : list
-        In place of a list file: [label or labels, path] of each image.
+        [label or labels, path] of each image, instead of a list file.
     data_name, label_name : str
         Name of the data.
     dtype : str
         The data type of the labels in lists.
     last_batch_handle : {'pad', 'discard', 'roll_over'}
-        Fill the last batch from the start, leave it out, or begin the next epoch with it.
+        What to do with an incomplete last batch: fill it from the start, drop it, or use its images
+        in the next epoch.
 
     >>> import cv2
     >>> cv2.imwrite("a.png", np.zeros((8, 8, 3), "uint8"))
@@ -87,11 +88,13 @@ class ImageIter(DataIter):
     ) -> None:
         super().__init__()
         if not (path_imgrec or path_imglist or isinstance(imglist, list)):
-            raise AssertionError("Where are the images? Give path_imgrec, path_imglist or imglist.")
+            raise AssertionError("ImageIter needs path_imgrec, path_imglist or imglist.")
         if dtype not in LABEL_TYPES:
-            raise AssertionError(f"{dtype} label not supported: it is one of {LABEL_TYPES}")
+            raise AssertionError(f"{dtype} label not supported: use one of {LABEL_TYPES}")
         if last_batch_handle not in LAST_BATCH:
-            raise ValueError(f"last_batch_handle is one of {LAST_BATCH}, not {last_batch_handle!r}")
+            raise ValueError(
+                f"last_batch_handle must be one of {LAST_BATCH}, not {last_batch_handle!r}"
+            )
         self.batch_size = batch_size
         self.path_root = path_root
         self.shuffle = shuffle
@@ -113,7 +116,7 @@ class ImageIter(DataIter):
         self._exhausted = False
         self.reset()
 
-    # -- where the images come from -------------------------------------------------------------
+    # -- sources -------------------------------------------------------------
 
     @staticmethod
     def _log_threads() -> None:
@@ -148,7 +151,7 @@ class ImageIter(DataIter):
             logger.info("%s: loading image list...", type(self).__name__)
             self.imglist = {}
             for number, (*label, name) in enumerate(rows, 1):
-                labels = label  # numbers beside the name, or one array or list of them
+                labels = label  # labels as numbers, or as one array or list
                 if len(label) == 1 and not isinstance(label[0], int | float | np.number):
                     labels = label[0]
                 self.imglist[str(number)] = (nd.array(labels, dtype=dtype), name)
@@ -157,7 +160,7 @@ class ImageIter(DataIter):
             self.seq = keys
         elif self.imgidx is not None:
             listed = [key for key in self.imgidx if key in (self.imglist or ())]
-            self.seq = listed or self.imgidx  # the list has the labels, not the order
+            self.seq = listed or self.imgidx  # the list provides labels, but not the order
         else:
             self.seq = None
 
@@ -174,13 +177,13 @@ class ImageIter(DataIter):
     # -- epochs -----------------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """Begin a new epoch; with 'roll_over', the rest of the last one comes first."""
+        """Start a new epoch; with 'roll_over', the rest of the last one comes first."""
         if self.last_batch_handle != "roll_over":
             self._left_over = []
         self._rewind()
 
     def hard_reset(self) -> None:
-        """Begin a new epoch and drop the rest of the last one."""
+        """Start a new epoch and drop the rest of the last one."""
         self._left_over = []
         self._rewind()
 
@@ -196,7 +199,7 @@ class ImageIter(DataIter):
         self.cur = 0
 
     def _end_epoch(self) -> StopIteration:
-        """Rewind, for loops that never call reset(); with 'discard', reset() is required."""
+        """Rewind at the end of an epoch, except with 'discard', which requires reset()."""
         if self.last_batch_handle != "discard":
             self._to_start()
         return StopIteration()
@@ -256,7 +259,7 @@ class ImageIter(DataIter):
         return results
 
     def next(self) -> DataBatch:
-        """Return the next batch; ``pad`` is the number of extra images at its end, or start."""
+        """Return the next batch; ``pad`` is the number of extra images at its end or start."""
         if self._exhausted:
             raise StopIteration
         before, self._left_over = self._left_over, []
@@ -274,9 +277,9 @@ class ImageIter(DataIter):
         return self._batch(result, pad)
 
     def _fill_batch(self, samples: list[tuple[NDArray, Any]]) -> list[tuple[NDArray, Any]]:
-        """Fill the last batch with images from the start, repeatedly if there are few.
+        """Fill the last batch with images from the start, repeatedly if necessary.
 
-        They come in the order of this epoch, as in MXNet: `reset` alone shuffles.
+        Their order is that of this epoch, as in MXNet: only `reset` shuffles.
         """
         while len(samples) < self.batch_size:
             self._to_start()
@@ -289,7 +292,7 @@ class ImageIter(DataIter):
         for number, (image, _) in enumerate(samples):
             if image.shape != self.data_shape:
                 raise ShapeError(
-                    f"The augmenters made an image of {image.shape}, and data_shape is "
+                    f"The augmenters returned an image of {image.shape}, and data_shape is "
                     f"{self.data_shape}."
                 )
             data[number] = image.astype("float32")
@@ -307,7 +310,8 @@ class ImageIter(DataIter):
             rows[number] = values.reshape(-1)
         return nd.array(rows.reshape(shape))
 
-    # -- steps that subclasses may change ---------------------------------------------------------
+    # -- methods for subclasses to override
+    # ---------------------------------------------------------
 
     def check_data_shape(self, data_shape: tuple[int, ...]) -> None:
         """Raise unless a shape is (3, height, width)."""
@@ -317,7 +321,7 @@ class ImageIter(DataIter):
             raise ValueError("This iterator expects inputs to have 3 channels.")
 
     def check_valid_image(self, data: list[NDArray]) -> None:
-        """Raise for an image without pixels."""
+        """Raise for an empty image."""
         if len(data[0].shape) == 0:
             raise MXNetError("Data shape is wrong")
 

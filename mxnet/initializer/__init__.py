@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import random  # MXNet shows it here
+from .. import random  # exported by MXNet here
 from .base import InitDesc, Initializer, Load, Mixed, alias, create, register
 from .schemes import (
     Bilinear,
@@ -39,6 +39,6 @@ __all__ = [
     "register",
 ]
 
-for _name in __all__:  # MXNet's classes print this module
+for _name in __all__:  # module in MXNet's class names
     if isinstance(globals()[_name], type):
         globals()[_name].__module__ = __name__

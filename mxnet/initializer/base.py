@@ -1,7 +1,7 @@
-"""`Initializer`: fill a parameter according to its name.
+"""`Initializer`: fills a parameter according to its name.
 
-A subclass overrides `_init_weight`; some also override the other ``_init_`` hooks,
-whose names downstream libraries use.
+Subclasses override `_init_weight`, and optionally the other ``_init_`` hooks, whose names
+downstream libraries use.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..ndarray import NDArray
 
 
 class InitDesc(str):
-    """The name of a parameter, with its attributes.
+    """The name of a parameter, with attributes.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class InitDesc(str):
     attrs
         Its attributes; ``__init__`` names its own initializer.
     global_init
-        The initializer of the whole model, for those that pass work on.
+        The model's initializer, for initializers that delegate to it.
 
     >>> InitDesc("fc_weight", {"__init__": "zeros"}).attrs
     {'__init__': 'zeros'}
@@ -57,7 +57,7 @@ class InitDesc(str):
 
 
 def _size_of(values: NDArray) -> str:
-    """Return the root mean square, which verbose initializers print."""
+    """Return the root mean square, for verbose initializers."""
     flat = values.asnumpy().ravel()
     return str(np.linalg.norm(flat) / np.float32(np.sqrt(flat.size)))
 
@@ -65,9 +65,9 @@ def _size_of(values: NDArray) -> str:
 class Initializer:
     """Base class of all initializers.
 
-    Call it with an `InitDesc` and an array: a parameter with an ``__init__`` of its own is filled
-    by that; names that end in ``weight`` by this initializer; ``bias``, ``beta`` and ``min``
-    get 0, ``gamma`` and ``max`` get 1; any other name is an error.
+    Call it with an `InitDesc` and an array. A parameter with an ``__init__`` attribute is filled by
+    that initializer. Otherwise names ending in ``weight`` are filled by this initializer, ``bias``,
+    ``beta`` and ``min`` with 0, ``gamma`` and ``max`` with 1; other names raise an error.
 
     >>> fc = mx.nd.array([[1, 2]])
     >>> mx.init.One()(mx.init.InitDesc("fc_weight"), fc)
@@ -108,7 +108,7 @@ class Initializer:
     __hash__ = None  # type: ignore[assignment]  # they can be changed
 
     def __call__(self, desc: InitDesc | str, arr: NDArray) -> None:
-        """Fill an array by its own initializer, or by its name."""
+        """Fill an array by its own initializer, or according to its name."""
         if not isinstance(desc, InitDesc):
             self._legacy_init(desc, arr)
             return
@@ -132,7 +132,7 @@ class Initializer:
         return "default"
 
     def _legacy_init(self, name: str, arr: NDArray) -> None:
-        """Fill an array named by a plain string; a few more names are recognized."""
+        """Fill an array with a plain string as name; supports a few more suffixes."""
         if not isinstance(name, str):
             raise TypeError(f"name must be string, got {type(name).__name__}")
         if not isinstance(arr, NDArray):
@@ -181,7 +181,7 @@ class Initializer:
 
     def _init_loc_bias(self, name: str, arr: NDArray) -> None:
         if arr.shape != (6,):
-            raise ValueError(f"{name} holds an affine transformation: shape (6,), got {arr.shape}")
+            raise ValueError(f"{name} is an affine transformation of shape (6,), got {arr.shape}")
         arr[:] = np.array([1.0, 0, 0, 0, 1.0, 0])
 
     def _init_default(self, name: str, arr: NDArray) -> None:
@@ -245,11 +245,11 @@ class Load:
     Parameters
     ----------
     param
-        A file made by `mx.nd.save` or checkpoints, or a dict; "arg:" and "aux:" are dropped.
+        File of `mx.nd.save` or a checkpoint, or a dict; prefixes "arg:" and "aux:" are removed.
     default_init
-        Initializer of parameters that are not there; without it they are an error.
+        Initializer of missing parameters; by default they raise an error.
     verbose
-        Whether to log where every parameter comes from.
+        Whether to log the source of every parameter.
 
     >>> w = mx.nd.zeros(2)
     >>> mx.init.Load({"arg:fc_weight": mx.nd.ones(2)})("fc_weight", w)
@@ -265,7 +265,7 @@ class Load:
     ) -> None:
         arrays = nd.load(param) if isinstance(param, str) else param
         if not isinstance(arrays, Mapping):
-            raise TypeError(f"param must hold named arrays, got {type(arrays).__name__}")
+            raise TypeError(f"param must have named arrays, got {type(arrays).__name__}")
         self.param = {
             name[4:] if name.startswith(("arg:", "aux:")) else name: array
             for name, array in arrays.items()
@@ -274,7 +274,7 @@ class Load:
         self.verbose = verbose
 
     def __call__(self, name: str, arr: NDArray) -> None:
-        """Fill an array by its name."""
+        """Fill an array according to its name."""
         if name in self.param:
             loaded = self.param[name]
             if loaded.shape != arr.shape:
@@ -299,14 +299,14 @@ class Load:
 
 
 class Mixed:
-    """Choose the initializer by the first pattern that matches the beginning of the name.
+    """Select the initializer by the first pattern that matches the beginning of the name.
 
     Parameters
     ----------
     patterns
         Regular expressions.
     initializers
-        The initializer of each.
+        The initializer of each pattern.
 
     >>> init = mx.init.Mixed(["bias", ".*"], [mx.init.Zero(), mx.init.One()])
     >>> w = mx.nd.array([5])
@@ -318,7 +318,7 @@ class Mixed:
     def __init__(self, patterns: Sequence[str], initializers: Sequence[Initializer]) -> None:
         if len(patterns) != len(initializers):
             raise InvalidValue(
-                f"Mixed needs one initializer a pattern, got {len(patterns)} patterns and "
+                f"Mixed needs one initializer per pattern, got {len(patterns)} patterns and "
                 f"{len(initializers)} initializers"
             )
         self.map = [
@@ -327,7 +327,7 @@ class Mixed:
         ]
 
     def __call__(self, name: str, arr: NDArray) -> None:
-        """Fill an array by its name."""
+        """Fill an array according to its name."""
         for pattern, init in self.map:
             if pattern.match(name):
                 init(name, arr)

@@ -19,7 +19,7 @@ from .base import InitDesc, Initializer, alias, bilinear_kernel, create, registe
 
 
 def _place(arr: NDArray) -> Tensor | None:
-    """Return the memory to draw into, or None if the numbers must be drawn elsewhere and copied."""
+    """Return the tensor to draw into, or None if numbers must be drawn elsewhere and copied."""
     if arr.stype != "default" or arr._ctx is not None or interpreters.eager:
         return None
     tensor = writable(arr)
@@ -29,7 +29,7 @@ def _place(arr: NDArray) -> Tensor | None:
 def _fill_uniform(arr: NDArray, scale: float) -> None:
     tensor = _place(arr)
     if tensor is not None and scale >= 0:
-        tensor.uniform_(-scale, scale)  # the same numbers, without another array for them
+        tensor.uniform_(-scale, scale)  # the same numbers, without a temporary array
     else:
         arr[:] = nd.random.uniform(-scale, scale, arr.shape, ctx=arr.ctx)
 
@@ -44,7 +44,7 @@ def _fill_normal(arr: NDArray, sigma: float) -> None:
 
 @register
 class Uniform(Initializer):
-    """Draw evenly from ``[-scale, scale)``.
+    """Draw from the uniform distribution on ``[-scale, scale)``.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Uniform(Initializer):
 
 @register
 class Normal(Initializer):
-    """Draw from a normal distribution around 0 with standard deviation ``sigma``.
+    """Draw from a normal distribution with mean 0 and standard deviation ``sigma``.
 
     Parameters
     ----------
@@ -90,14 +90,14 @@ class Normal(Initializer):
 
 @register
 class Orthogonal(Initializer):
-    """Make the rows (or, if they are more, the columns) orthogonal, of length ``scale``.
+    """Fill with orthogonal rows (or columns, if there are fewer) of length ``scale``.
 
     Parameters
     ----------
     scale
         The length of each row or column.
     rand_type
-        What the matrix is drawn from before it is made orthogonal: ``'uniform'`` or ``'normal'``.
+        Distribution of the matrix before orthogonalization: ``'uniform'`` or ``'normal'``.
 
     >>> w = mx.nd.zeros((2, 3))
     >>> mx.init.Orthogonal(scale=1.0)(mx.init.InitDesc("fc_weight"), w)
@@ -127,19 +127,19 @@ class Orthogonal(Initializer):
 
 @register
 class Xavier(Initializer):
-    """Keep the variance of activations about constant from layer to layer.
+    """Xavier (Glorot) initialization, which keeps the variance of activations about constant.
 
-    Draws from ±``sqrt(magnitude / n)``, where ``n`` is the number of inputs of a neuron
-    (``factor_type="in"``), of outputs ("out") or their mean ("avg").
+    Draws from ±``sqrt(magnitude / n)``, where ``n`` depends on `factor_type`.
 
     Parameters
     ----------
     rnd_type
-        ``'uniform'`` (the bound is the edge) or ``'gaussian'`` (it is the standard deviation).
+        ``'uniform'`` (that number is the bound) or ``'gaussian'`` (it is the standard deviation).
     factor_type
-        Whose number counts: inputs (``'in'``), outputs (``'out'``) or their mean (``'avg'``).
+        ``n``: number of inputs (``'in'``), of outputs (``'out'``) or their mean (``'avg'``).
     magnitude
-        3 is Glorot's choice for ``'uniform'``, 2 with ``'in'`` is He's for ``'gaussian'``.
+        Factor of the variance: 3 for Glorot's ``'uniform'``, 2 with ``'in'`` for He's
+        ``'gaussian'``.
 
     >>> w = mx.nd.zeros((2, 4))
     >>> mx.init.Xavier()(mx.init.InitDesc("fc_weight"), w)
@@ -182,14 +182,14 @@ class Xavier(Initializer):
 
 @register
 class MSRAPrelu(Xavier):
-    """Draw as He et al. for layers before a (leaky) rectifier: ``magnitude = 2 / (1 + slope^2)``.
+    """He initialization for (leaky) ReLU: `Xavier` with ``magnitude = 2 / (1 + slope^2)``.
 
     Parameters
     ----------
     factor_type
-        Whose number counts: inputs (``'in'``), outputs (``'out'``) or their mean (``'avg'``).
+        ``n``: number of inputs (``'in'``), of outputs (``'out'``) or their mean (``'avg'``).
     slope
-        Slope of the rectifier's negative side.
+        Slope of the leaky ReLU.
 
     >>> mx.init.MSRAPrelu(slope=0).magnitude
     2.0
@@ -243,7 +243,7 @@ class One(Initializer):
 
 @register
 class Constant(Initializer):
-    """Fill weights with a number, or with an array that broadcasts to them.
+    """Fill weights with a number or a broadcast array.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ class Constant(Initializer):
             value = value.asnumpy()
         if isinstance(value, np.ndarray | np.generic):
             value = value.tolist()
-        self._kwargs["value"] = value  # MXNet leaves it so
+        self._kwargs["value"] = value  # as in MXNet
         return json.dumps([type(self).__name__.lower(), {"value": value}])
 
     def __eq__(self, other: Any) -> bool:
@@ -282,7 +282,7 @@ class Constant(Initializer):
 
 @register
 class Bilinear(Initializer):
-    """Fill a deconvolution's weight with bilinear interpolation, for upsampling.
+    """Fill a deconvolution's weight with a bilinear kernel, for upsampling.
 
     >>> w = mx.nd.zeros((1, 1, 4, 4))
     >>> mx.init.Bilinear()(mx.init.InitDesc("up_weight"), w)
@@ -299,14 +299,14 @@ class Bilinear(Initializer):
 
 @register
 class LSTMBias(Initializer):
-    """Fill an LSTM's bias with 0, but its forget gate's quarter with ``forget_bias``.
+    """Fill an LSTM's bias with 0, and the forget gate's part with ``forget_bias``.
 
-    Pass it to the bias itself: ``mx.sym.Variable("b", init=mx.init.LSTMBias(1.0))``.
+    Pass it as the initializer of the bias: ``mx.sym.Variable("b", init=mx.init.LSTMBias(1.0))``.
 
     Parameters
     ----------
     forget_bias
-        First value of the bias of an LSTM's forget gates.
+        Initial bias of the forget gates.
 
     >>> b = mx.nd.zeros(4)
     >>> init = mx.init.LSTMBias(1.0)
@@ -327,10 +327,10 @@ class LSTMBias(Initializer):
 
 @register
 class FusedRNN(Initializer):
-    """Fill the packed parameter of the operator `RNN`, with all layers and gates.
+    """Fill the packed parameter of the operator `RNN`.
 
-    Each gate's weight and bias is filled on its own, by ``init`` or else by the initializer of
-    the whole model; a forget gate's bias gets ``forget_bias``.
+    Each gate's weight and bias is filled separately, by ``init`` or the model's initializer; the
+    bias of forget gates is ``forget_bias``.
 
     Parameters
     ----------
@@ -341,9 +341,9 @@ class FusedRNN(Initializer):
     num_layers
         Number of stacked layers.
     mode
-        Kind of cell: ``rnn_relu``, ``rnn_tanh``, ``lstm`` or ``gru``.
+        Type of cell: ``rnn_relu``, ``rnn_tanh``, ``lstm`` or ``gru``.
     bidirectional
-        Whether there are two directions.
+        Whether the layers are bidirectional.
     forget_bias
         Bias of an LSTM's forget gates.
 
@@ -390,7 +390,7 @@ class FusedRNN(Initializer):
         size = width - deeper - hidden - 2
         if rest or size < 1:
             raise ValueError(
-                f"{total} parameters do not make an RNN of mode={self._mode}, "
+                f"{total} parameters do not match an RNN of mode={self._mode}, "
                 f"num_hidden={hidden}, num_layers={self._num_layers}, "
                 f"bidirectional={self._bidirectional}"
             )
@@ -416,7 +416,7 @@ class FusedRNN(Initializer):
         overall = getattr(name, "global_init", None)
         init = overall if self._init is None else self._init
         if init is None or init is self:
-            raise ValueError("FusedRNN(init=None) needs the initializer of the whole model.")
+            raise ValueError("FusedRNN(init=None) needs the model's initializer.")
         start = 0
         for name, shape in self._parts(arr.size):
             part = arr[start : start + int(np.prod(shape))]
@@ -424,5 +424,5 @@ class FusedRNN(Initializer):
             if self._mode == "lstm" and name.endswith("_f_bias"):
                 part[:] = self._forget_bias
                 continue
-            # A slice of a vector shares its memory, and so does what reshape makes of it.
+            # A slice of a vector shares its memory, also after reshape.
             init(InitDesc(name, global_init=overall), part.reshape(shape))

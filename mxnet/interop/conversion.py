@@ -58,17 +58,17 @@ def convert(
     dynamic_shapes: Any = None,
     opset_version: int = 13,
 ) -> Report:
-    """Convert a model to another format, and write it only if both compute the same numbers.
+    """Convert a model to another format; the file is written only if both sides agree.
 
     Parameters
     ----------
     model : HybridBlock, Symbol or str
-        A block, a symbol or the path of its JSON file; for the latter two give `params`.
+        A block, a symbol or the path of its JSON file; the latter two need `params`.
     to : str
-        Where to write; the suffix chooses the format: ``.onnx``, ``.pt2`` (a program of
+        Path of the file; the suffix selects the format: ``.onnx``, ``.pt2`` (a program of
         `torch.export`) or ``.safetensors`` (parameters only); a name that ends in ``-int8`` is
-        the prefix of an 8-bit model, of ``-symbol.json`` and ``-0000.params``. Or a format alone,
-        ``"onnx"``, ``"torch"`` or ``"int8"``: then nothing is written, only compared.
+        the prefix of an 8-bit model, of ``-symbol.json`` and ``-0000.params``. Or a format,
+        ``"onnx"``, ``"torch"`` or ``"int8"``, to compare without writing.
     shapes : list or dict of tuple
         The shapes of the inputs.
     tolerance : float, optional
@@ -78,13 +78,13 @@ def convert(
         The parameters of a symbol.
     inputs : dict or list of dict, optional
         Arrays to compare with, besides random and edge ones. An 8-bit model is calibrated and
-        compared on them alone; without them, on random numbers, with a warning.
+        compared on these only; by default on random numbers, with a warning.
     dtypes : dict, optional
         The types of inputs that are not float32.
     dynamic_shapes : dict or list, optional
-        Sizes that stay free in ``.onnx`` and ``.pt2``. By default it is the batch, where the model
-        allows it. ``{"data": {2: "height", 3: "width"}}`` names axes that are free besides. Shapes
-        such as ``[("batch", 3, "height", "width")]`` say all: numbers are frozen.
+        Dynamic sizes in ``.onnx`` and ``.pt2``; by default the batch size, if the model supports
+        it. ``{"data": {2: "height", 3: "width"}}`` adds axes. Shapes such as ``[("batch", 3,
+        "height", "width")]`` list all dynamic sizes.
     opset_version : int
         The opset of an ONNX file.
 
@@ -135,7 +135,7 @@ def _convert(
 ) -> Report:
     """Write a file with the sizes of the report, compare, and publish it if both sides agree.
 
-    `reason` is why more sizes could not be left free.
+    `reason` is the reason why other sizes are static.
     """
     with tempfile.TemporaryDirectory() as folder:
         file, proto = _write_file(source, module, report.sizes, opset, Path(folder))
@@ -220,7 +220,7 @@ def _run_both(source: Model, file: Path, cases: dict[str, Feed], report: Report)
 
 
 def _all_cases(source: Model, sizes: Sizes, inputs: Any) -> dict[str, Feed]:
-    """Return what to compare on: of the model's sizes, of others where they are free, given."""
+    """Return the inputs to compare: of the model's sizes, of dynamic sizes, and the given ones."""
     dtypes = source.numpy_dtypes
     cases = test_inputs(source.input_shapes, dtypes)
     if has_free_sizes(sizes):
@@ -238,7 +238,7 @@ def _save_program(module: torch.fx.GraphModule, source: Model, sizes: Sizes, pat
     """Write a program of `torch.export`, with free sizes where names say so."""
     is_dynamic = has_free_sizes(sizes)
     free = tuple(_free_axes(shape) for shape in sizes.values()) if is_dynamic else None
-    # An example of size 1 would make 1 the only size that the program takes.
+    # With an example of size 1 the program would accept only 1.
     examples = tuple(
         torch.zeros(
             [
@@ -250,7 +250,7 @@ def _save_program(module: torch.fx.GraphModule, source: Model, sizes: Sizes, pat
         for name, shape in source.input_shapes.items()
     )
     with warnings.catch_warnings():
-        # Layers of torch keep their weights in a list, too, which export mentions.
+        # Torch's layers also keep their weights in a list, of which export warns.
         warnings.filterwarnings("ignore", ".*_flat_weights.*")
         try:
             program = torch.export.export(module, examples, dynamic_shapes=free)
@@ -260,7 +260,7 @@ def _save_program(module: torch.fx.GraphModule, source: Model, sizes: Sizes, pat
 
 
 def _free_axes(shape: tuple) -> dict[int, Any]:
-    # A named size takes all numbers; heights and widths must often be larger than a kernel.
+    # A named size has no bounds, but heights and widths must often exceed a kernel.
     named, other = torch.export.Dim, torch.export.Dim.DYNAMIC
     return {i: other if i else named(n) for i, n in enumerate(shape) if isinstance(n, str)}
 

@@ -1,4 +1,4 @@
-"""Which sizes of its inputs a converted file leaves free, and why others are frozen."""
+"""Selection of the dynamic sizes of a converted file."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ NOT_REQUESTED = "--dynamic (dynamic_shapes=) would leave them free"
 
 
 def choose_sizes(source: Model, requested: Any) -> list[Sizes]:
-    """Return the sizes to try in order; if the last cannot be converted, it is an error.
+    """Return the sizes to try in order; if the last fails, the conversion raises an error.
 
-    Shapes say all that is free. Axes, or nothing, leave the batch free where the model allows it.
+    Shapes list all dynamic sizes. With axes, or by default, the batch is dynamic if the model
+    supports it.
     """
     shapes = source.input_shapes
     if requested is not None and not isinstance(requested, Mapping):

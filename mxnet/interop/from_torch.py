@@ -1,7 +1,7 @@
-"""`from_torch`: a torch module as a block, and torch checkpoints into our networks.
+"""`from_torch`: conversion of torch modules to blocks, and of torch checkpoints to networks.
 
-safetensors files sort tensors their own way. Names of the models that torchvision and timm share
-say the order of layers; files of other models raise an error.
+Tensors in safetensors files are not in layer order. The order is determined by the names of models
+of torchvision and timm; files of other models raise an error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from .source import Report, compare
 from .torch_architectures import fit_layers, fitting
 
 WORD = re.compile(r"([A-Za-z]+?(?:\dx\d)?)(\d*)$")
-# What comes first among parts of one number. In DenseNet normalization precedes convolution.
+# Order of the parts of a layer with the same number. In DenseNet normalization precedes
+# convolution.
 PLAIN = {"conv": 0, "bn": 1, "norm": 1, "denseblock": 2, "transition": 3, "layer": 4}
 INSIDE_DENSE = {"norm": 0, "conv": 1}
 SINGLE = {"features": 0, "squeeze": 1, "expand1x1": 2, "expand3x3": 3, "denselayer": 4}
@@ -72,7 +73,7 @@ def _part(path: str, part: str, table: dict[str, int]) -> tuple[int, int, str]:
     )
 
 
-# What a checkpoint holds besides parameters of layers that we have.
+# Entries of checkpoints without counterparts in layers.
 SKIPPED_SUFFIXES = ("num_batches_tracked",)
 SKIPPED_PREFIXES = ("AuxLogits.", "aux1.", "aux2.")
 SPELLINGS = {"gamma": "weight", "beta": "bias"}
@@ -87,11 +88,11 @@ def from_torch(
     Parameters
     ----------
     module : torch.nn.Module
-        It is traced in evaluation mode.
+        The module; it is traced in evaluation mode.
     inputs : Tensor or list of Tensor
-        Examples of what it takes; the block is made for their shapes.
+        Example inputs; the block is created for their shapes.
     tolerance : float
-        The largest relative error; above it the conversion is an error.
+        Maximum relative error of the conversion.
 
     Returns
     -------
@@ -175,7 +176,7 @@ def _array(tensor: Tensor) -> NDArray:
 def read_state_dict(source: Any) -> dict[str, Tensor]:
     """Return a state dict from a mapping, a module, or a ``.safetensors``, ``.pth`` file.
 
-    A pickled file is read by torch's restricted loader: it holds tensors only, or is refused.
+    A pickled file is read by torch's restricted loader, which raises for anything but tensors.
 
     Parameters
     ----------
@@ -212,10 +213,9 @@ def read_state_dict(source: Any) -> dict[str, Tensor]:
 def load_torch_parameters(net: Block, source: Any) -> Block:
     """Load a torch checkpoint into a network, layer by layer in order, and return the network.
 
-    Layers are matched by their order and every shape is checked. A convolution here may have a
-    bias where the checkpoint has none: it becomes 0. Bottleneck ResNets and MobileNetV2 of
-    torchvision differ in details from ours: the network is changed to compute the same, with a
-    warning; keep it by `export`.
+    Layers are matched by their order and every shape is checked. A bias that the checkpoint does
+    not have becomes 0. torchvision's bottleneck ResNets and MobileNetV2 differ slightly from the
+    zoo's: the network is modified to match, with a warning; save it with `export`.
 
     Parameters
     ----------

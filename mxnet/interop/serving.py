@@ -33,7 +33,7 @@ Array = Any  # what NumPy takes, or an NDArray
 
 
 class RequestError(MXNetError):
-    """A request that a server refused, or that could not be sent; `status` is HTTP's, or 0."""
+    """Raised if a request fails; `status` is the HTTP status, or 0 if it could not be sent."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
@@ -69,12 +69,12 @@ class Client:
     version : str, optional
         Version of the model; the newest one by default.
     token : str, optional
-        What the server's ``--token`` says.
+        The token of the server (``--token``).
     timeout : float
-        Seconds to wait for an answer.
+        Seconds to wait for a response.
     retries : int
-        How often a request is sent again if the server is busy or cannot be reached. Waits between
-        them grow, and follow the server's ``Retry-After``.
+        Number of retries if the server is busy or cannot be reached, with exponential backoff or
+        the server's ``Retry-After``.
     cafile : str, optional
         Certificates to trust, for ``https``.
 
@@ -137,8 +137,7 @@ class Client:
         Parameters
         ----------
         inputs : array, dict of str to array, str, Path or bytes
-            One sample or a batch, arrays by the names of inputs, or an image: the path of its
-            file, or its bytes.
+            A sample or a batch, a dict of arrays by input name, or an image as path or bytes.
 
         >>> client.predict(np.ones((1, 5), "float32")).shape  # doctest: +SKIP
         (1, 2)
@@ -157,9 +156,9 @@ class Client:
         Parameters
         ----------
         inputs : array, dict of str to array, str, Path or bytes
-            As for `predict`.
+            See `predict`.
         top : int
-            How many classes of each sample.
+            Number of classes per sample.
 
         >>> client.classify(np.ones((1, 5), "float32"), top=1)  # doctest: +SKIP
         [[{'class': 0, 'score': 0.25}]]
@@ -173,7 +172,7 @@ class Client:
         return best[0]
 
     def describe(self) -> dict[str, Any]:
-        """Return what the model takes and gives.
+        """Return the inputs and outputs of the model.
 
         >>> client.describe()["inputs"]  # doctest: +SKIP
         {'data': [5]}

@@ -30,7 +30,7 @@ from .onnx.export import load_parameters, load_symbol
 from .onnx.translate import Translator, ignored_variables
 
 Shapes = Mapping[str, Sequence[int]] | Sequence[Sequence[int]]
-# Rows of nearly equal scores come out of these in any order.
+# Operators whose result rows with nearly equal scores have no fixed order.
 SUPPRESSIONS = (multi_box_detection, box_nms, proposal, multi_proposal)
 
 
@@ -43,7 +43,7 @@ def columns_of(node: Node) -> tuple[int, ...]:
 class Model:
     """A symbol with its parameters as tensors.
 
-    `names` are the parameters' paths in the tree of blocks, where the model is a block.
+    `names` are the parameters' paths in the tree of blocks, if the model is a block.
     """
 
     symbol: Symbol
@@ -119,8 +119,8 @@ class Model:
     def run_as_written(self, feed: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """Run the computation of a converted file.
 
-        Compiled 8-bit layers round less often than their graph says, so that a graph with such
-        layers is run node by node.
+        Compiled 8-bit layers round less often than their graph, so a graph with such layers is run
+        node by node.
         """
         executor = self.bind(feed)
         if any(n.op is not None and n.op.facts.quantizes for n in self.graph.nodes):
@@ -157,7 +157,7 @@ class Model:
         return sum(t.numel() * t.element_size() for t in self.tensors.values())
 
     def constant(self, entry: Entry) -> Tensor | None:
-        """Return the value of an entry that follows from parameters alone."""
+        """Return the value of an entry that depends only on parameters."""
         result = Translator(self.params, torch.float32).constant(entry)
         return None if result is None else torch.from_numpy(result)
 
@@ -255,7 +255,7 @@ def group_outputs(output: Any) -> Any:
 
 
 class ConversionError(MXNetError, ArithmeticError):
-    """Both sides of a conversion disagree by more than the tolerance.
+    """Raised if both sides of a conversion differ by more than the tolerance.
 
     >>> issubclass(mx.convert.ConversionError, mx.base.MXNetError)
     True
@@ -283,7 +283,7 @@ class Difference(NamedTuple):
 def compare(
     found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], sets: Sequence[int] = ()
 ) -> list[Difference]:
-    """Return the differences of all outputs; other shapes, NaN on one side are infinite.
+    """Return the differences of all outputs; infinite for different shapes or NaN on one side.
 
     `sets` are the outputs that are compared as sets of rows.
     """
@@ -301,7 +301,7 @@ def _difference(found: np.ndarray, wanted: np.ndarray, is_set: bool) -> Differen
 
 
 class Change(NamedTuple):
-    """What a smaller model gains and loses.
+    """Gain and loss of a smaller model.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ class Change(NamedTuple):
     seconds
         Seconds of a prediction, before and after, on this machine.
     same_top1
-        Share of rows in which both have the same largest number, where outputs are scores.
+        Fraction of rows with the same top class, if outputs are scores.
 
     >>> print(Change(bytes=(4000, 1000), seconds=(0.002, 0.001), same_top1=0.99))
     size 4000 -> 1000 bytes (25 %), time 2.00 -> 1.00 ms, same top class in 99.0 % of rows
@@ -333,7 +333,7 @@ class Change(NamedTuple):
 
 
 def share_of_same_top(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
-    """Return the share of rows of scores whose largest is at the same place in both arrays."""
+    """Return the fraction of rows whose largest score is at the same position in both arrays."""
     scores = [(a, b) for a, b in pairs if a.ndim == 2 and a.shape[1] > 1]
     if not scores:
         return None
@@ -348,19 +348,19 @@ class Report:
     Parameters
     ----------
     target
-        What was converted to.
+        Target format.
     tolerance
-        Largest difference that passes.
+        Maximum difference.
     path
-        The file that was written.
+        Path of the written file.
     rows
-        What was compared, with the differences.
+        The compared inputs, with the differences.
     change
-        What an 8-bit model gains in size and time, and how often it decides otherwise.
+        Changes of size, time and decisions of an 8-bit model.
     notes
-        What else is to know, such as which sizes are frozen.
+        Notes, such as static sizes and their reasons.
     sizes
-        The shapes of the inputs, with names in place of the sizes that are free.
+        The shapes of the inputs, with names for dynamic sizes.
 
     >>> report = Report("onnx", 1e-5)
     >>> report.add("zeros", [Difference(0.0, 0.0)])

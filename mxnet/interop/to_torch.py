@@ -39,7 +39,7 @@ def data_dependent_errors() -> tuple[type[Exception], ...]:
 
 
 class UnsupportedTorch(MXNetError, NotImplementedError):
-    """A node cannot be written with torch.
+    """Raised if a node cannot be converted to torch.
 
     >>> issubclass(mx.convert.UnsupportedTorch, mx.base.MXNetError)
     True
@@ -47,12 +47,12 @@ class UnsupportedTorch(MXNetError, NotImplementedError):
 
 
 class NeedsValues(Exception):
-    """A kernel computes outside of torch."""
+    """Raised if a kernel computes outside of torch."""
 
 
 @dataclass
 class TorchCall:
-    """One node to write, with its known shapes and types."""
+    """The node to convert, with its known shapes and types."""
 
     node: Node
     attrs: dict[str, Any]
@@ -89,14 +89,14 @@ def to_torch(
     params : str, dict or list, optional
         The parameters of a symbol, in any form that `mx.onnx.export_model` takes.
     shapes : dict or list of tuple, optional
-        The shapes of the inputs. Most layers do not need them; what is converted by tracing its
-        kernel is made for these shapes.
+        The shapes of the inputs. Most layers do not need them; operators converted by tracing are
+        specialized to these shapes.
 
     Returns
     -------
     torch.fx.GraphModule
-        Plain names in its state dict; ``print(module.code)`` shows what it does. It predicts:
-        Dropout is left out and BatchNorm uses its moving statistics.
+        Its state dict has plain names; ``print(module.code)`` shows the code. It is in inference
+        mode: Dropout is removed and BatchNorm uses its running statistics.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def to_torch(
 
 
 class PredictionModule(fx.GraphModule):
-    """A program that predicts: it has no dropout and fixed statistics, so it cannot be trained."""
+    """A module for inference, without dropout and with fixed statistics; it cannot be trained."""
 
     def train(self, mode: bool = True) -> PredictionModule:
         """Return the module; training mode is an error."""
@@ -133,7 +133,7 @@ class TorchWriter:
         self.root = nn.Module()
         self._facts()
         self._read: dict[Node, fx.Node] = {}
-        self._fixed: set[str] = set()  # operators that are written for the shapes at hand
+        self._fixed: set[str] = set()  # operators specialized to the given shapes
 
     def _facts(self) -> None:
         graph, params = self.model.graph, self.model.params
@@ -233,7 +233,7 @@ class TorchWriter:
         return self.graph.call_method(name, (x, *args))
 
     def size(self, x: Any, axis: int) -> fx.Node:
-        """Add a reading of one size."""
+        """Add a call that reads a size."""
         return self.graph.call_method("size", (x, axis))
 
     def _apply(self, node: Node, inputs: list[Any]) -> Sequence[Any]:
@@ -331,7 +331,7 @@ class TorchWriter:
     def _inline(self, traced: fx.GraphModule, inputs: list[Any], node: Node) -> list[Any]:
         values: dict[fx.Node, Any] = {}
         rest = iter(inputs)
-        # The examples lie in memory row by row, what runs later may not.
+        # The examples are contiguous, later inputs may not be.
         is_strided = any(n.target is aten.as_strided.default for n in traced.graph.nodes)
         for inner in traced.graph.nodes:
             if torch_private.is_view_kernel(inner.target):
@@ -372,7 +372,7 @@ class TorchWriter:
     def inline_body(
         self, graph: Graph, inputs: Sequence[Any], shapes: Sequence[Any], dtypes: Sequence[Any]
     ) -> list[Any]:
-        """Write the nodes of a body here, once for every call, and return its outputs."""
+        """Inline the nodes of a body and return its outputs."""
         variables = graph.variables
         by_name = dict(zip([v.name for v in variables], shapes, strict=True))
         match = infer_shapes(graph, by_name, zero_is_unknown=not is_np_shape())
@@ -392,7 +392,7 @@ class TorchWriter:
         dtypes: Sequence[Any],
         name: str,
     ) -> fx.Node:
-        """Write a body as a module of its own, which takes all inputs of its operator."""
+        """Convert a body to a module that takes all inputs of its operator."""
         outer, self.graph = self.graph, fx.Graph()
         try:
             names = [self.graph.placeholder(f"x{i}") for i in range(len(shapes))]
@@ -420,7 +420,7 @@ class TorchWriter:
 
 
 def _explain(op: Op, error: Exception) -> str:
-    """Return a message that says why the kernel of an operator cannot be traced."""
+    """Return the reason why the kernel of an operator cannot be traced."""
     if isinstance(error, NeedsValues):
         return (
             "computes outside of torch, with NumPy or OpenCV, on the values of its inputs. Apply "

@@ -1,4 +1,4 @@
-"""Networks of the zoo under the parameter names of torchvision's networks."""
+"""Conversion of the zoo's networks to torchvision's parameter names."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ NORMALIZED = ("resnet", "densenet", "inception")
 
 @dataclass
 class TorchvisionWeights:
-    """Parameters under torchvision's names, with what torchvision's network computes otherwise.
+    """Parameters with torchvision's names, and the differences of torchvision's network.
 
-    `code` are the lines of Python that load a file of them into torchvision's network.
+    `code` is Python code that loads a file of them into torchvision's network.
     """
 
     model: str
@@ -85,7 +85,7 @@ def to_torchvision(net: Block, name: str) -> TorchvisionWeights:
 def _fold_biases(
     layers: Sequence[dict[str, Tensor]], names: Sequence[str], result: TorchvisionWeights
 ) -> None:
-    """Subtract the biases of convolutions from the means of the normalizations behind them."""
+    """Subtract the biases of convolutions from the means of the following normalizations."""
     folded = []
     for i, layer in enumerate(layers[:-1]):
         if "bias" in layer and "running_mean" in layers[i + 1]:
@@ -117,7 +117,7 @@ def _find_strides(net: Block, result: TorchvisionWeights) -> None:
 
 
 def _set_options(layers: dict[str, dict[str, Tensor]], result: TorchvisionWeights) -> None:
-    """Set what torchvision's function must be called with."""
+    """Set the arguments of torchvision's function."""
     classes = len(next(reversed(layers.values()))["bias"])
     if classes != 1000:
         result.options["num_classes"] = classes
@@ -205,7 +205,7 @@ def _rename(path: str, rules: dict[str, str | Rename]) -> str:
 def compare_with_torchvision(
     net: Block, weights: TorchvisionWeights, size: int = 224
 ) -> Difference | None:
-    """Return how far torchvision's network differs on random images; None without torchvision."""
+    """Return the difference from torchvision's network on random images, if it is installed."""
     from .. import ndarray
 
     try:

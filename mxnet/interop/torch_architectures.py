@@ -22,10 +22,10 @@ BOTTLENECK = "layer1.0.conv3.weight"
 
 @contextmanager
 def fitting(net: Block, state: Mapping[str, Tensor]) -> Iterator[None]:
-    """Change a network whose torchvision counterpart has equal shapes but another computation.
+    """Modify a network whose torchvision counterpart has equal shapes but computes differently.
 
-    A warning says what was changed, as a file of parameters alone does not tell it. If loading
-    fails, the network stays as it was.
+    It warns of the change, which parameter files do not contain. If loading fails, the network is
+    unchanged.
     """
     units: list[BottleneckV1] = []
     net.apply(lambda b: units.append(b) if isinstance(b, BottleneckV1) else None)
@@ -74,8 +74,8 @@ def _replace_output(net: MobileNetV2, layer: HybridBlock) -> None:
 def fit_layers(net: Block, layers: Layers) -> Layers:
     """Return a checkpoint's layers, with identity layers added where our network has more.
 
-    Behind ReLU6 an identity convolution, a normalization by mean 0 and variance 1, and another
-    ReLU6 return what they get.
+    After ReLU6, an identity convolution, a normalization by mean 0 and variance 1, and another
+    ReLU6 have no effect.
     """
     if not isinstance(net, MobileNetV2) or FIRST_BOTTLENECK not in layers:
         return layers

@@ -1,7 +1,7 @@
-"""How operators are written with torch's own functions, for readable code.
+"""Operators as torch functions, for readable code.
 
-Rows are keyed by registered operators. What has no row is written as the torch functions that its
-kernel calls (see `to_torch`), so rows only improve readability.
+Rows are keyed by registered operators. Operators without a row are converted by tracing their
+kernel (see `to_torch`), so rows only improve readability.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REFUSED: dict[str, str] = {}  # why an operator is not converted
 
 
 class NoRow(Exception):
-    """A row does not cover these attributes; the kernel is traced instead."""
+    """Raised if a row does not support these attributes; the kernel is traced instead."""
 
 
 def row(*names: str, ignores: tuple[str, ...] = ()) -> Callable[[TorchRow], TorchRow]:
@@ -45,7 +45,7 @@ def row(*names: str, ignores: tuple[str, ...] = ()) -> Callable[[TorchRow], Torc
 
 
 def refuse(*names: str, why: str) -> None:
-    """Record why operators are not converted, and what to do instead."""
+    """Register the reason why operators cannot be converted, and an alternative."""
     REFUSED.update(dict.fromkeys(names, why))
 
 
@@ -112,7 +112,7 @@ def batch_norm(w: TorchWriter, call: TorchCall, x: Any, gamma: Any, beta: Any, *
     if a["axis"] != 1 or a["output_mean_var"]:
         raise NoRow
     mean, var = states
-    scale = None if a["fix_gamma"] else gamma  # MXNet takes 1, whatever gamma holds
+    scale = None if a["fix_gamma"] else gamma  # MXNet uses 1 for any gamma
     return w.call(F.batch_norm, x, mean, var, scale, beta, training=False, eps=a["eps"])
 
 
@@ -233,13 +233,13 @@ def regression_output(w: TorchWriter, call: TorchCall, x: Any, *_: Any) -> Any:
 
 @row("_copy", "BlockGrad", "MakeLoss", "make_loss", "_contrib_gradientmultiplier", "_copyto")
 def identity(w: TorchWriter, call: TorchCall, x: Any) -> Any:
-    """The data as it is."""
+    """The data, unchanged."""
     return x
 
 
 @row("Dropout")
 def dropout(w: TorchWriter, call: TorchCall, x: Any) -> Any:
-    """Nothing, as a prediction does."""
+    """The data: no effect in inference."""
     if call.attrs["mode"] == "always":
         raise NoRow
     return x
@@ -255,7 +255,7 @@ def flatten(w: TorchWriter, call: TorchCall, x: Any) -> Any:
 
 @row("UpSampling")
 def up_sampling(w: TorchWriter, call: TorchCall, *xs: Any) -> Any:
-    """F.interpolate of one array to its nearest pixels."""
+    """F.interpolate of one array, in mode 'nearest'."""
     if call.attrs["sample_type"] != "nearest" or len(xs) != 1:
         raise NoRow
     return w.call(F.interpolate, xs[0], scale_factor=float(call.attrs["scale"]), mode="nearest")
@@ -457,7 +457,7 @@ def _recurrent_layer(packed: Tensor, features: int, attrs: dict[str, Any]) -> nn
     return layer
 
 
-# Longer loops make unreadable code that takes minutes to compile.
+# The code of longer loops is unreadable and takes minutes to compile.
 MAX_STEPS = 512
 
 

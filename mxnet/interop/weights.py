@@ -14,7 +14,7 @@ from ..runtime.array import plain
 from .from_torch import load_torch_parameters
 
 HUB = "hf://"
-# Files of a folder or a Hub repository, those to prefer first.
+# Files of a folder or a Hub repository, in order of preference.
 PATTERNS = ("*.params", "*.safetensors", "*.pth", "*.pt", "*.bin", "*.onnx")
 HUB_FILES = ("model.safetensors", "pytorch_model.bin")
 
@@ -32,7 +32,7 @@ def load_weights(net: Block, source: str | os.PathLike[str], ctx: Any = None) ->
         ``.onnx`` file, by the names of its arrays or else in order; a folder that holds one of
         them; or ``hf://owner/name`` or ``hf://owner/name/file`` of the Hugging Face Hub.
     ctx
-        Where the parameters should be.
+        Device, or list of devices.
 
     >>> net = mx.gluon.nn.Dense(2, in_units=3, prefix="fc_")
     >>> net.initialize()
@@ -94,7 +94,7 @@ def _fetch_from_hub(name: str) -> Path:
 
 
 def _load_params(net: Block, path: Path, ctx: Any) -> None:
-    """Load by names; names of an exported network may have another number in their prefix."""
+    """Load by name; the prefix of an exported network may have a different number."""
     arrays = {without_kind(name): array for name, array in named_arrays(str(path)).items()}
     renamed = _rename(net, arrays)
     if renamed is None:

@@ -1,4 +1,4 @@
-"""`mx.io`: iterators over batches, from arrays in memory and from files."""
+"""`mx.io`: data iterators over arrays in memory and files."""
 
 from .array_iter import NDArrayIter
 from .batches import DataBatch, DataDesc, DataIter, PrefetchingIter, ResizeIter
@@ -32,4 +32,4 @@ __all__ = [
 ]
 
 from . import io  # isort: skip (it shows what this module does)
-from .io import _init_data  # old programs name labels by it
+from .io import _init_data  # used by old programs

@@ -25,19 +25,19 @@ class NDArrayIter(DataIter):
     Parameters
     ----------
     data, label : array, list of arrays, or dict of arrays by name
-        NDArray or NumPy. Several in a list are named ``_0_data``, ``_1_data`` and so on. They are
-        taken in the order of their names: ``_10_data`` comes before ``_1_data``.
+        NDArrays or NumPy arrays. Arrays in a list are named ``_0_data``, ``_1_data`` and so on, and
+        sorted by name: ``_10_data`` comes before ``_1_data``.
     batch_size : int
         Number of samples in a batch.
     shuffle : bool
-        Whether each `reset` puts the samples into a new random order.
+        Whether to shuffle the samples at each `reset`.
     last_batch_handle : {'pad', 'discard', 'roll_over'}
-        What becomes of samples that do not fill the last batch: it is filled from the beginning,
-        they are left out, or they begin the next epoch.
+        What to do with an incomplete last batch: fill it from the beginning, drop it, or use its
+        samples in the next epoch.
     data_name, label_name : str
         Name of the data.
     layout : str
-        The position of its letter N is the axis of the samples.
+        Layout of the data; the letter N is the axis of the samples.
 
     >>> batches = mx.io.NDArrayIter(np.arange(5), batch_size=2)
     >>> for batch in batches:
@@ -78,7 +78,7 @@ class NDArrayIter(DataIter):
                 "`discard`."
             )
         self.idx = np.arange(self.num_data)
-        self._rows = self.idx  # where each sample was at first
+        self._rows = self.idx  # original position of each sample
         self.shuffle = shuffle
         self.last_batch_handle = last_batch_handle
         self.num_source = len(self.data) + len(self.label)
@@ -115,7 +115,7 @@ class NDArrayIter(DataIter):
         return axis if 0 < axis < x.ndim else 0
 
     def _common_length(self) -> int:
-        """Return the number of samples; longer arrays are cut to the length of the first."""
+        """Return the number of samples; longer arrays are truncated to the length of the first."""
         arrays = self.data + self.label
         lengths = {name: x.shape[self._axis(x)] if x.ndim else 0 for name, x in arrays}
         count = next(iter(lengths.values()))
@@ -135,13 +135,13 @@ class NDArrayIter(DataIter):
         return count
 
     def hard_reset(self) -> None:
-        """Rewind to the beginning; samples that would roll over are dropped."""
+        """Rewind to the beginning, and drop samples that would roll over."""
         self._forget()
         if self.shuffle:
             self._shuffle()
 
     def reset(self) -> None:
-        """Rewind to the beginning, or to the samples that roll over."""
+        """Start a new epoch, with samples rolled over from the last one."""
         rest = self.num_data - self.cursor
         in_last = 0 <= self.cursor < self.num_data and rest < self.batch_size
         if self.last_batch_handle == "roll_over" and in_last:
@@ -158,7 +158,7 @@ class NDArrayIter(DataIter):
 
     def _join_first(self, x: NDArray, before: Tensor, count: int) -> NDArray:
         axis, first = self._axis(x), plain(x)
-        before = before.to(first.device)  # those of a checkpoint are in main memory
+        before = before.to(first.device)  # arrays of a checkpoint are on the CPU
         return _wrap_like(x, torch.cat((before, _first(first, axis, count)), axis))
 
     def _forget(self) -> None:
@@ -167,13 +167,13 @@ class NDArrayIter(DataIter):
 
     def _shuffle(self) -> None:
         self.idx = self.idx[host_order(self.num_data)]
-        self._rows = self._rows[self.idx]  # MXNet, too, shuffles what is shuffled by all of `idx`
+        self._rows = self._rows[self.idx]  # as in MXNet, shuffle the shuffled order
         positions = torch.from_numpy(self.idx)
         self.data = [(name, _reorder(x, self._axis(x), positions)) for name, x in self.data]
         self.label = [(name, _reorder(x, self._axis(x), positions)) for name, x in self.label]
 
     def iter_next(self) -> bool:
-        """Go to the next batch; return whether there is one."""
+        """Advance to the next batch; return whether there is one."""
         self.cursor += self.batch_size
         return self.cursor < self.num_data
 
@@ -183,7 +183,7 @@ class NDArrayIter(DataIter):
             raise StopIteration
         is_full = self.cursor < 0 or self.cursor + self.batch_size <= self.num_data
         if self.last_batch_handle != "pad" and not is_full:
-            raise StopIteration  # the cursor stays: from here on samples roll over
+            raise StopIteration  # keep the cursor: samples roll over from here
         return DataBatch(self.getdata(), self.getlabel(), self.getpad(), None)
 
     def getdata(self) -> list[NDArray]:
@@ -195,7 +195,7 @@ class NDArrayIter(DataIter):
         return self._batch(self.label, self._cache_label)
 
     def getpad(self) -> int:
-        """Return the number of padding samples, or of those rolled over from the last epoch."""
+        """Return the number of padding samples, or of samples rolled over from the last epoch."""
         if self.last_batch_handle == "pad":
             return max(0, self.cursor + self.batch_size - self.num_data)
         if self.last_batch_handle == "roll_over" and -self.batch_size < self.cursor < 0:
@@ -218,11 +218,11 @@ class NDArrayIter(DataIter):
 
 
 class NoBatch(MXNetError, AssertionError):
-    """Raised if the batch of an iterator is read before its first or after its last one."""
+    """Raised if there is no current batch, before the first or after the last one."""
 
 
 def named_arrays(source: Any, default_name: str) -> Named:
-    """Return pairs of name and array from an array, a list of arrays or a dict of them."""
+    """Return (name, array) pairs from an array, a list or a dict of arrays."""
     if isinstance(source, Handle | np.ndarray | Tensor):
         source = [source]
     if isinstance(source, list | tuple):
@@ -264,7 +264,7 @@ def _wrap_like(like: NDArray, samples: Tensor) -> NDArray:
 
 
 def _part(x: NDArray, axis: int, begin: int, end: int) -> NDArray:
-    """Return a copy of some samples; of a csr array a dense one, as MXNet does."""
+    """Return a copy of some samples; csr arrays become dense, as in MXNet."""
     if x.stype != "default":
         return x[begin:end].tostype("default")
     return _wrap_like(x, plain(x).narrow(axis, begin, end - begin).clone())

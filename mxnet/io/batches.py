@@ -1,4 +1,4 @@
-"""Iterators: `DataBatch` and `DataDesc`, which they return, their base class, and wrappers."""
+"""`DataBatch`, `DataDesc`, the base class of iterators, and wrappers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
     dtype
         Data type of the array.
     layout
-        Order of the axes; the place of ``N`` says where the batch is.
+        Order of the axes; ``N`` is the batch axis.
 
     >>> desc = mx.io.DataDesc("data", (8, 3, 32, 32))
     >>> desc == ("data", (8, 3, 32, 32)), desc.layout
@@ -57,7 +57,7 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
 
     @staticmethod
     def get_list(shapes: Sequence, types: Sequence | None) -> list[DataDesc]:
-        """Return descriptions of (name, shape) pairs, with types from (name, type) pairs."""
+        """Return descriptions from (name, shape) pairs and optional (name, type) pairs."""
         if types is None:
             return [DataDesc(name, shape) for name, shape in shapes]
         by_name = dict(types)
@@ -65,7 +65,7 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
 
 
 def described(description: DataDesc | Sequence) -> DataDesc:
-    """Return a `DataDesc`, which may be given as a tuple: name, shape, dtype, layout."""
+    """Return a `DataDesc` from itself or a tuple: name, shape, dtype, layout."""
     return description if isinstance(description, DataDesc) else DataDesc(*description)
 
 
@@ -79,11 +79,11 @@ class DataBatch:
     label : list of NDArray
         Arrays of the labels, in a list.
     pad : int, optional
-        How many samples at the end are there only to fill the batch.
+        Number of padding samples at the end.
     index : numpy.ndarray, optional
-        Where the samples come from.
+        Indices of the samples.
     bucket_key : optional
-        Which bucket the batch belongs to, for `BucketingModule`.
+        Bucket of the batch, for `BucketingModule`.
     provide_data : list of DataDesc, optional
         Names and shapes of the data.
     provide_label : list of DataDesc, optional
@@ -122,10 +122,10 @@ class DataBatch:
 
 
 class DataIter:
-    """Base of iterators over batches.
+    """Base class of iterators.
 
-    A subclass overrides `next`, or else `iter_next`, `getdata`, `getlabel` and `getpad`; it has
-    the properties ``provide_data`` and ``provide_label``, lists of `DataDesc`.
+    Subclasses override `next`, or `iter_next`, `getdata`, `getlabel` and `getpad`, and define
+    ``provide_data`` and ``provide_label``, lists of `DataDesc`.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class DataIter:
         return self.next()
 
     def reset(self) -> None:
-        """Go back to the beginning."""
+        """Reset the iterator."""
 
     def next(self) -> DataBatch:
         """Return the next batch, or raise StopIteration."""
@@ -163,7 +163,7 @@ class DataIter:
         return DataBatch(self.getdata(), self.getlabel(), self.getpad(), self.getindex())
 
     def iter_next(self) -> Any:
-        """Go to the next batch; return whether there is one."""
+        """Advance to the next batch; return whether there is one."""
 
     def getdata(self) -> Any:
         """Return the data of the current batch."""
@@ -180,7 +180,7 @@ class DataIter:
 
 
 class _WholeBatches(DataIter):
-    """An iterator over complete batches: `iter_next` puts them into `current_batch`."""
+    """An iterator whose `iter_next` sets `current_batch`."""
 
     current_batch: Any = None  # a DataBatch after the first `iter_next`
 
@@ -205,16 +205,16 @@ class _WholeBatches(DataIter):
 
 
 class ResizeIter(_WholeBatches):
-    """Another iterator with `size` batches in each epoch, restarted when it ends.
+    """An iterator resized to `size` batches per epoch, restarted as needed.
 
     Parameters
     ----------
     data_iter : DataIter
-        The other iterator.
+        The iterator to resize.
     size : int
         Number of batches in an epoch.
     reset_internal : bool
-        Whether `reset` resets the other iterator too.
+        Whether `reset` resets the wrapped iterator too.
 
     >>> short = mx.io.NDArrayIter(np.arange(4), batch_size=2)
     >>> [batch.data[0].asnumpy().tolist() for batch in mx.io.ResizeIter(short, 3)]
@@ -233,13 +233,13 @@ class ResizeIter(_WholeBatches):
             self.default_bucket_key = data_iter.default_bucket_key
 
     def reset(self) -> None:
-        """Begin a new epoch."""
+        """Start a new epoch."""
         self.cur = 0
         if self.reset_internal:
             self.data_iter.reset()
 
     def iter_next(self) -> bool:
-        """Go to the next batch; return whether there is one."""
+        """Advance to the next batch; return whether there is one."""
         if self.cur >= self.size:
             return False
         try:
@@ -252,18 +252,18 @@ class ResizeIter(_WholeBatches):
 
 
 class PrefetchingIter(_WholeBatches):
-    """Fetches the next batch of one or several iterators while the current one is in use.
+    """Prefetches the next batch of one or several iterators.
 
-    Each iterator has a thread of its own; batches of several iterators are joined. An error in a
-    thread is raised by every `next` until `reset`. Several threads may call `next`: each
-    batch goes to one of them.
+    Each iterator has its own thread; batches of several iterators are merged. An error in a thread
+    is raised by every `next` until `reset`. Several threads may call `next`; each batch is returned
+    once.
 
     Parameters
     ----------
     iters : DataIter or list of DataIter
         An iterator, or a list of iterators.
     rename_data, rename_label : list of dict, optional
-        For each iterator, new names by old names.
+        One dict from old to new names for each iterator.
 
     >>> slow = mx.io.NDArrayIter(np.arange(4), batch_size=2)
     >>> [batch.data[0].asnumpy().tolist() for batch in mx.io.PrefetchingIter(slow)]
@@ -283,7 +283,7 @@ class PrefetchingIter(_WholeBatches):
         self.rename_data = rename_data
         self.rename_label = rename_label
         super().__init__(self.provide_data[0].shape[0])
-        self._lock = RLock()  # of the current batch
+        self._lock = RLock()  # parts of the current batch
         self._threads = ThreadPoolExecutor(self.n_iter, "prefetch")
         self._coming: list[Future] = []
         self._fetch()
@@ -315,7 +315,7 @@ class PrefetchingIter(_WholeBatches):
             return super().next()
 
     def iter_next(self) -> bool:
-        """Go to the next batch; return whether there is one."""
+        """Advance to the next batch; return whether there is one."""
         with self._lock:
             return self._join_next()
 

@@ -1,7 +1,6 @@
 """Iterators over files that are read incrementally: CSV, LibSVM and MNIST.
 
-They are functions that return an `MXDataIter`. Arguments are keywords, and may be text, as in
-configuration files.
+They are functions that return an `MXDataIter`. Arguments are keywords; strings are parsed.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from ..ops.attributes import Attribute, Count, DType, Shape, attribute_type
 from ..runtime.array import wrap_plain
 from .batches import DataBatch, DataDesc, DataIter
 
-Rows = Any  # what can be cut, [a:b], and has a length: a NumPy array or SparseRows
+Rows = Any  # supports slicing and len: a NumPy array or SparseRows
 Read = Callable[[], Iterator[Rows]]
 Join = Callable[[list[Rows]], Rows]
 
@@ -42,7 +41,7 @@ class Batch(NamedTuple):
 
 
 class RowStream:
-    """The rows of a file, read in blocks."""
+    """A file's rows, read in blocks."""
 
     def __init__(self, read: Read, join: Join = np.concatenate) -> None:
         self.read = read
@@ -53,8 +52,8 @@ class RowStream:
         """Go back to the first row."""
         self.blocks = self.read()
         self.block: Rows = ()
-        self.at = 0  # in the block
-        self.row = 0  # in the file
+        self.at = 0  # position in the block
+        self.row = 0  # position in the file
 
     def take(self, count: int) -> Rows | None:
         """Return the next rows, at most `count`; None if there are no more."""
@@ -75,7 +74,7 @@ class RowStream:
 
 
 def only_part(read: Read, num_parts: int, part_index: int) -> Read:
-    """Return a reader of one of `num_parts` nearly equal parts of the rows."""
+    """Return a function that reads one of `num_parts` nearly equal parts of the rows."""
     if not 0 <= part_index < num_parts:
         raise ValueError(f"part_index must be from 0 to {num_parts - 1}, got {part_index}")
     if num_parts == 1:
@@ -97,10 +96,10 @@ def only_part(read: Read, num_parts: int, part_index: int) -> Read:
 
 
 class RowBatches:
-    """Batches of the rows of a data file and, if there is one, a label file.
+    """Batches of rows of a data file and an optional label file.
 
     With `round_batch` the last batch is filled with rows from the beginning, and the next epoch
-    begins after these; without, it is filled with rows of the batch before.
+    starts after these; otherwise it is filled with rows of the previous batch.
     """
 
     def __init__(
@@ -122,7 +121,7 @@ class RowBatches:
         self.before: list[Rows] | None = None
 
     def reset(self) -> None:
-        """Begin a new epoch."""
+        """Start a new epoch."""
         if not self.overflown:
             for stream in self.streams:
                 stream.rewind()
@@ -154,8 +153,8 @@ class RowBatches:
         for other in rows[1:]:
             if other is None or len(other) < len(rows[0]):
                 raise FormatError(
-                    f"{self.name}: the label file has {self.streams[1].row} rows, and the data "
-                    "file has more."
+                    f"{self.name}: the label file has {self.streams[1].row} rows, fewer than the "
+                    "data file."
                 )
         return rows
 
@@ -175,7 +174,7 @@ class RowBatches:
             numbers = np.arange(pad, dtype=np.uint64)
         else:
             count = len(index)
-            if self.before is None:  # the only batch: its own first row fills it
+            if self.before is None:  # the only batch is filled with its first row
                 more = [
                     stream.join([part[:1]] * pad)
                     for stream, part in zip(self.streams, rows, strict=True)
@@ -195,24 +194,24 @@ Device = Literal["cpu", "gpu"]
 
 
 class Source(Protocol):
-    """What an `MXDataIter` drives."""
+    """The data source of an `MXDataIter`."""
 
     batch_size: int
 
     def reset(self) -> None:
-        """Begin a new epoch."""
+        """Start a new epoch."""
 
     def next_batch(self) -> Batch | None:
         """Return the next batch, or None at the end of the epoch."""
 
 
 class MXDataIter(DataIter):
-    r"""An iterator over a file; `CSVIter` and `LibSVMIter` make one.
+    r"""An iterator over a file, created by `CSVIter`, `LibSVMIter` and others.
 
     Parameters
     ----------
     handle : Source
-        What gives the batches.
+        Source of the batches.
     data_name, label_name : str
         Name of the data.
 
@@ -232,12 +231,12 @@ class MXDataIter(DataIter):
     ) -> None:
         super().__init__(handle.batch_size)
         self.handle = handle
-        self._current: Any = None  # a Batch, from the end of `__init__` on
-        self._waits = False  # the first batch has been read, and not been given yet
+        self._current: Any = None  # a Batch after `__init__`
+        self._waits = False  # whether the first batch is still to be returned
         self._debug_skip_load = False
         if not self._load():
             raise MXNetError(
-                f"There is no batch of {handle.batch_size} to begin with: fewer samples than "
+                f"There is no batch of {handle.batch_size} to start with: fewer samples than "
                 "batch_size."
             )
         self._waits = True
@@ -252,17 +251,17 @@ class MXDataIter(DataIter):
         return batch is not None
 
     def debug_skip_load(self) -> None:
-        """Yield the same batch forever, to measure everything except reading."""
+        """Return the same batch forever, to benchmark everything but reading."""
         self._debug_skip_load = True
         logging.getLogger().info("Set debug_skip_load to be true, will simply return first batch")
 
     def reset(self) -> None:
-        """Begin a new epoch."""
+        """Start a new epoch."""
         if not self._waits:
             self.handle.reset()
 
     def iter_next(self) -> bool:
-        """Go to the next batch; return whether there is one."""
+        """Advance to the next batch; return whether there is one."""
         if self._waits or self._debug_skip_load:
             self._waits = False
             return True
@@ -292,7 +291,7 @@ class MXDataIter(DataIter):
 
 
 def file_iter(make: Callable[..., Source]) -> Callable[..., MXDataIter]:
-    """Turn a factory of a source into a function that parses arguments and returns an iterator."""
+    """Decorate a source's factory: parse arguments and return an iterator."""
     hints = typing.get_type_hints(make, include_extras=True)
     options = {
         name: Attribute(name, attribute_type(hints[name]), p.default, p.default is p.empty)
@@ -339,27 +338,27 @@ def CSVIter(
     ctx: Device = "gpu",
     dtype: DType | None = None,
 ) -> RowBatches:
-    r"""Iterate over a CSV file: each line is a sample, its numbers in the order of `data_shape`.
+    r"""Iterate over a CSV file with one sample per line, in the shape `data_shape`.
 
     Parameters
     ----------
     data_csv : str
         File of the data.
     data_shape : tuple
-        The shape of a sample.
+        Shape of a sample.
     label_csv : str, optional
-        A second file with the labels; without it they are 0.
+        File of the labels; by default all labels are 0.
     label_shape : tuple
         Shape of a label.
     batch_size : int
         Number of samples in a batch.
     round_batch : bool
-        Whether the last batch is filled from the beginning of the file, where the next epoch goes
-        on; else it is filled with samples of the batch before.
+        Whether to fill the last batch from the beginning of the file, where the next epoch
+        continues; otherwise it is filled with samples of the previous batch.
     prefetch_buffer
-        How many batches are made ahead.
+        Number of batches to prefetch.
     ctx
-        Accepted for compatibility, without effect: batches are made on the CPU.
+        Accepted for compatibility; batches are on the CPU.
     dtype : {'float32', 'int32', 'int64'}, optional
         Data type of the data; float32 by default.
 
@@ -411,24 +410,24 @@ def LibSVMIter(
     Parameters
     ----------
     data_libsvm : str
-        Each line is a label and ``index:value`` of what is not zero; indices begin at 0.
+        File with a label and ``index:value`` of nonzero elements in each line; indices start at 0.
     data_shape : tuple
-        One number: how long a sample is.
+        Number of features, as a tuple of one number.
     label_libsvm : str, optional
-        A second file with the labels, as csr arrays; without it the labels of the first are taken.
+        File of the labels, read as csr arrays; by default those of `data_libsvm`.
     label_shape : tuple
         Shape of a label.
     num_parts, part_index : int
-        How many parts the samples are divided into, and which one is meant.
+        Number of parts the samples are split into, and index of the part to read.
     batch_size : int
         Number of samples in a batch.
     round_batch
-        Whether the last batch is filled from the beginning of the file, where the next epoch goes
-        on.
+        Whether to fill the last batch from the beginning of the file, where the next epoch
+        continues.
     prefetch_buffer
-        How many batches are made ahead.
+        Number of batches to prefetch.
     ctx
-        Accepted for compatibility, without effect: batches are made on the CPU.
+        Accepted for compatibility; batches are on the CPU.
     dtype
         Data type of the data; only float32.
 
@@ -490,7 +489,7 @@ class _ImageBatches:
         images, labels = self.images[self.at : end], self.labels[self.at : end]
         self.at = end
         data = wrap_plain(NDArray, images.float() / 256)
-        index = np.zeros(self.batch_size, np.uint64)  # MXNet counts none here
+        index = np.zeros(self.batch_size, np.uint64)  # MXNet reports no padding here
         return Batch(data, wrap_plain(NDArray, labels.float()), 0, index)
 
 
@@ -521,19 +520,19 @@ def MNISTIter(
     batch_size : int
         Number of samples in a batch.
     shuffle : bool
-        Whether the samples are shuffled, once, after `seed`.
+        Whether to shuffle the samples once, by `seed`.
     flat : bool
-        Whether an image is a vector instead of (1, height, width).
+        Whether images are flat vectors instead of (1, height, width).
     seed
-        Seed of the order.
+        Seed of the shuffling.
     silent : bool
-        Whether nothing is logged.
+        Whether to log nothing.
     num_parts, part_index : int
-        How many parts the samples are divided into, and which one is meant.
+        Number of parts the samples are split into, and index of the part to read.
     prefetch_buffer
-        How many batches are made ahead.
+        Number of batches to prefetch.
     ctx
-        Accepted for compatibility, without effect: batches are made on the CPU.
+        Accepted for compatibility; batches are on the CPU.
     dtype
         Accepted for compatibility; batches are float32.
 

@@ -1,7 +1,6 @@
-"""Make lists of images (`.lst`) and pack the listed images into record files.
+"""Create image lists (`.lst`) and pack the listed images into record files.
 
-``python -m mxnet.tools.im2rec`` is MXNet's spelling of ``mx im2rec``; both have the options of
-MXNet's im2rec.py.
+``python -m mxnet.tools.im2rec`` equals ``mx im2rec``; both have the options of MXNet's im2rec.py.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-if not __package__:  # run by its path, as programs do that look for MXNet's tool
+if not __package__:  # run as a script, as MXNet's tool is
     import runpy
 
     sys.path[0] = str(Path(__file__).resolve().parents[2])
@@ -34,8 +33,8 @@ from ..formats.atomic import replacing
 from ..formats.recordio_file import ListedImage, read_list
 from ..visualization.tracking import progress
 
-SHUFFLE_SEED = 100  # MXNet's own: the same folder gives the same list
-MAX_WAITING = 64  # packed records for each thread that wait to be written
+SHUFFLE_SEED = 100  # MXNet's seed: the same folder gives the same list
+MAX_WAITING = 64  # maximum number of packed records per thread waiting to be written
 
 
 # -- lists ----------------------------------------------------------------------------------------
@@ -61,7 +60,7 @@ def list_images(
 
 
 def write_list(path: Path, images: Iterable[tuple]) -> None:
-    """Write a `.lst` file: index, label(s) and path in each line."""
+    """Write a `.lst` file with index, labels and path in each line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         for index, name, *labels in images:
@@ -70,7 +69,7 @@ def write_list(path: Path, images: Iterable[tuple]) -> None:
 
 
 def make_lists(args: argparse.Namespace) -> int:
-    """Write the list of a folder, in chunks and in parts for training, test and validation."""
+    """Write the lists of a folder: chunks, and parts for training, test and validation."""
     images = list(list_images(args.root, args.recursive, args.exts))
     if not images:
         print(f"im2rec: {_why_empty(args)}", file=sys.stderr)
@@ -103,11 +102,11 @@ def _why_empty(args: argparse.Namespace) -> str:
     kinds = " ".join(args.exts)
     if not args.recursive and next(list_images(args.root, True, args.exts), None) is not None:
         return f"{args.root} has images only in folders below it: use --recursive"
-    return f"{args.root} has no images ({kinds}); --exts names other extensions"
+    return f"{args.root} has no images ({kinds}); set other extensions with --exts"
 
 
 def _describe(images: list[tuple[int, str, int]], args: argparse.Namespace) -> str:
-    """Return a summary of a list, and where its labels come from if they are all equal."""
+    """Return a summary of a list, with the reason if all labels are equal."""
     classes = len({label for _, _, label in images})
     text = f"listed {len(images)} images of {classes} class{'es' if classes > 1 else ''}"
     if not args.recursive:
@@ -121,7 +120,7 @@ def _describe(images: list[tuple[int, str, int]], args: argparse.Namespace) -> s
 
 
 class Packing(NamedTuple):
-    """How images are packed."""
+    """Options of packing."""
 
     root: Path
     resize: int = 0
@@ -166,7 +165,7 @@ class Packing(NamedTuple):
 
 
 def lists_of(prefix: str) -> list[Path]:
-    """Return the list files of a prefix: all in a folder, or those that begin with it."""
+    """Return the list files in a folder, or those with this prefix."""
     path = Path(prefix)
     inside = sorted(p for p in path.glob("*.lst") if p.is_file()) if path.is_dir() else []
     beginning = (p for p in path.parent.glob("*.lst") if p.name.startswith(path.name))
@@ -174,7 +173,7 @@ def lists_of(prefix: str) -> list[Path]:
 
 
 def make_records(args: argparse.Namespace) -> int:
-    """Pack the images of all lists of the prefix; return 1 if some were left out."""
+    """Pack the images of all lists of the prefix; return 1 if some were skipped."""
     files = lists_of(args.prefix) or _lists_of_folder(args)
     if not files:
         return 1
@@ -182,7 +181,7 @@ def make_records(args: argparse.Namespace) -> int:
     packing = Packing(Path(args.root), **{name: getattr(args, name) for name in names})
     if not packing.pass_through:
         try:
-            image_codec.opencv()  # before any file is opened
+            image_codec.opencv()  # check before opening files
         except MXNetError as error:
             print(f"im2rec: {error}", file=sys.stderr)
             return 1
@@ -204,9 +203,9 @@ def _lists_of_folder(args: argparse.Namespace) -> list[Path]:
 
 
 def pack_list(path: Path, packing: Packing, threads: int = 1) -> int:
-    """Write the `.rec` and `.idx` of a list, in its order; return how many lines were left out.
+    """Write the `.rec` and `.idx` files of a list; return the number of skipped lines.
 
-    Both appear when they are complete. Without a single record, older ones stay as they are.
+    Both are written atomically. If there are no records, existing files are unchanged.
     """
     images = read_list(path, on_error="skip")
     left_out = images.skipped
@@ -255,7 +254,7 @@ def run(args: argparse.Namespace) -> int:
     """Run with the given options; return the exit code."""
     args.root = args.root or args.root_option
     if not args.root or not Path(args.root).is_dir():
-        print(f"im2rec: there is no folder {args.root!r}", file=sys.stderr)
+        print(f"im2rec: folder not found: {args.root!r}", file=sys.stderr)
         return 2
     if args.chunks < 1 or not 0 <= args.train_ratio <= 1 or not 0 <= args.test_ratio <= 1:
         print("im2rec: --chunks is 1 or more, ratios are from 0 to 1", file=sys.stderr)

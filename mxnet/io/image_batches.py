@@ -1,7 +1,7 @@
-"""The pipeline of the image record iterators: file, pool of threads, waiting batches.
+"""The pipeline of the image record iterators: files, a thread pool, prefetched batches.
 
-Threads decode and change images straight into the memory of the batch they belong to. A few
-batches are always being prefetched; an error in a thread is raised where its batch is read.
+Threads decode and augment images directly into the memory of their batch. A few batches are always
+prefetched; an error in a thread is raised when its batch is read.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ CHANNELS_TO_FLAG = {1: image_codec.GRAY, 3: image_codec.COLOR, 4: -1}
 class Normalization(NamedTuple):
     """``((x - mean) * contrast + illumination) * scale / std``, for each channel."""
 
-    mean: np.ndarray  # of each channel, or of each pixel
-    factor: np.ndarray  # scale / std of each channel
+    mean: np.ndarray  # per channel or per pixel
+    factor: np.ndarray  # scale / std per channel
     contrast: float = 0.0
     illumination: float = 0.0
 
     def write(
         self, pixels: np.ndarray, out: np.ndarray, flipped: bool, chance: np.random.Generator
     ) -> None:
-        """Copy the image (height, width, channels) into its part of a batch, channels first."""
+        """Normalize an image (height, width, channels) into a slice of a batch, channels first."""
         cv2 = image_codec.opencv()
         if flipped:
             pixels = cv2.flip(pixels, 1)
         planes = cv2.split(pixels)
-        if out.dtype == np.uint8:  # bytes stay as they are
+        if out.dtype == np.uint8:  # bytes are not normalized
             np.stack(planes, out=out)
             return
         mean = self.mean if self.mean.ndim == 3 else self.mean[:, None, None]
@@ -117,11 +117,11 @@ class ImageFiller:
 class DetectionFill:
     """Fills one sample of `ImageDetRecordIter`.
 
-    Its label is: channels, height and width of the image in the batch, number of values, and
-    these: length of the header, length of an object, the rest of the header, the objects.
+    Its label has: channels, height and width of the image in the batch, number of the following
+    values, length of the header, length of an object, the rest of the header, the objects.
     """
 
-    FIRST = 4  # values before the label of the record
+    FIRST = 4  # number of values before the record's label
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class DetectionFill:
         pixels, boxes = self.changes.applied(pixels, values[begin:].reshape(-1, length), chance)
         height, width = pixels.shape[:2]
         if (height, width) != data.shape[1:]:
-            data[:] = 0  # the ground around a smaller image
+            data[:] = 0  # background of a smaller image
         self.normalization.write(pixels, data[:, :height, :width], False, chance)
         count = begin + boxes.size
         label[: self.FIRST] = data.shape[0], height, width, count
@@ -182,7 +182,7 @@ class DetectionFill:
 def _find_label(
     labels: dict[int, np.ndarray] | None, header: IRHeader, where: str
 ) -> np.ndarray | float:
-    """Return the label of the list, if there is one, else that of the record."""
+    """Return the label in the list if there is one, else that of the record."""
     if labels is None:
         return header.label
     if header.id not in labels:
@@ -191,7 +191,7 @@ def _find_label(
 
 
 def decoded(content: bytes, channels: int, where: str) -> np.ndarray:
-    """Return the pixels, with so many channels."""
+    """Decode an image with the given number of channels."""
     pixels = image_codec.decode(content, CHANNELS_TO_FLAG[channels], source=where)
     if pixels.shape[2] != channels:
         raise MXNetError(
@@ -200,7 +200,7 @@ def decoded(content: bytes, channels: int, where: str) -> np.ndarray:
     return pixels
 
 
-CHUNKS_PER_THREAD = 4  # a batch is cut into so many pieces of work for each thread
+CHUNKS_PER_THREAD = 4  # jobs per thread for each batch
 
 
 class RecordFiles:
@@ -222,7 +222,7 @@ class RecordFiles:
             self.index = array("q", sorted({offset for _, offset in read_index(index)}))
 
     def read(self, position: int) -> tuple[bytes, str]:
-        """Return the record at a position, and a description of the position for messages."""
+        """Return the record at a position, and a description of the position for error messages."""
         number = bisect_right(self.begins, position) - 1
         reader, at = (
             self.readers[min(number, len(self.readers) - 1)],
@@ -235,9 +235,9 @@ class RecordFiles:
         return record, where
 
     def part(self, number: int, count: int) -> Iterator[int]:
-        """Yield the positions of the records of one part of the file.
+        """Yield the positions of the records of one part.
 
-        By the index, parts have equal numbers of records; without it, of bytes.
+        With an index, parts have equal numbers of records; otherwise of bytes.
         """
         if not 0 <= number < count:
             raise MXNetError(f"part_index {number} is not one of num_parts {count}.")
@@ -253,7 +253,7 @@ class RecordFiles:
 
 
 class Places:
-    """The positions of the records of each epoch, in order; collected in the first epoch."""
+    """The positions of the records in each epoch; collected in the first epoch."""
 
     def __init__(self, source: Iterator[int], shuffle: bool, seed: int) -> None:
         self.known = array("q")
@@ -263,7 +263,7 @@ class Places:
         self.begin_epoch()
 
     def begin_epoch(self) -> None:
-        """Draw a new order, if shuffling is on."""
+        """Shuffle the order if requested."""
         if self.chance is None:
             return
         while self._find_more():
@@ -287,17 +287,17 @@ class Places:
 
 
 class Sample(NamedTuple):
-    """A record for a batch, and the seed of its random changes."""
+    """A record for a batch, and the seed of its augmentation."""
 
     place: int
     seed: tuple[int, int, int]
 
 
-Fill = Callable[[Sample, np.ndarray, np.ndarray], int]  # into data and label; returns the id
+Fill = Callable[[Sample, np.ndarray, np.ndarray], int]  # fills data and label; returns the id
 
 
 class Pending(NamedTuple):
-    """A batch under way."""
+    """A batch in progress."""
 
     data: np.ndarray
     label: np.ndarray
@@ -307,10 +307,10 @@ class Pending(NamedTuple):
 
 
 class ImageBatches:
-    """Yields batches of images in order, and prefetches some.
+    """Yields batches of images in order, with prefetching.
 
-    ``data`` is the shape and type of an image; ``label`` the number of labels of one, what fills
-    those that are missing, and whether a batch of them is a vector.
+    ``data`` is the shape and type of an image; ``label`` is the number of labels per image, the
+    value of missing labels, and whether a batch of labels is a vector.
     """
 
     def __init__(
@@ -336,17 +336,17 @@ class ImageBatches:
         self.round_batch = round_batch
         self.seed = seed
         self.epoch = 0
-        self.taken = 0  # records of this epoch that are given to batches
-        self.over = False  # all batches of this epoch are under way
-        self.went_round = False  # the last of them took its rest from the next epoch
-        self.finished = False  # the user has seen the end of the epoch
+        self.taken = 0  # number of records of this epoch assigned to batches
+        self.over = False  # whether all batches of this epoch are started
+        self.went_round = False  # whether the last batch was filled from the next epoch
+        self.finished = False  # whether the end of the epoch was returned
         self.waiting: collections.deque[Pending] = collections.deque()
         self.pool: ThreadPoolExecutor | None = None
         self.process = 0
         self.stop = threading.Event()
 
     def reset(self) -> None:
-        """Begin a new epoch; after a complete one, continue where its last batch ended."""
+        """Start a new epoch; after a complete one, continue after its last batch."""
         self._drop_waiting()
         if not (self.finished and self.over and self.went_round):
             self._begin_epoch()
@@ -375,7 +375,7 @@ class ImageBatches:
             self.pool.shutdown(wait=False, cancel_futures=True)
             self.pool = None
 
-    # -- which records go into which batch --------------------------------------------------------
+    # -- assignment of records to batches --------------------------------------------------------
 
     def _begin_epoch(self) -> None:
         self.epoch += 1
@@ -442,7 +442,7 @@ class ImageBatches:
 
 
 class _Job:
-    """A batch as the threads see it, without the iterator, which can thus be deleted any time."""
+    """A batch for the threads, without a reference to the iterator, which may be deleted."""
 
     def __init__(
         self,
@@ -459,7 +459,7 @@ class _Job:
 
     def run(self, begin: int, end: int) -> None:
         for number in range(begin, end):
-            # When the program ends, waiting work would only hold it up.
+            # Cancel waiting jobs at exit.
             if self.stop.is_set() or not threading.main_thread().is_alive():
                 return
             sample = self.samples[number]

@@ -1,4 +1,4 @@
-"""`ImageRecordIter` and its variants: batches of images from record files, by many threads."""
+"""`ImageRecordIter` and its variants: batches of images decoded by several threads."""
 
 from __future__ import annotations
 
@@ -103,74 +103,76 @@ def _image_record(
     Parameters
     ----------
     path_imglist : str
-        A list file whose labels take the place of those in the records.
+        List file whose labels replace those in the records.
     path_imgrec : str
-        The record file, or a folder of them, as `im2rec` makes it.
+        Record file of `im2rec`, or a folder of record files.
     path_imgidx : str
-        Its index: parts then have equal numbers of records, and shuffling starts at once.
+        Index of the record file; with it parts have equal numbers of records, and shuffling starts
+        immediately.
     aug_seq
-        Name of the augmentation; only the default.
+        Accepted for compatibility; only the default.
     label_width : int
         Number of labels of an image.
     data_shape : (channels, height, width)
         Channels, height and width of the images in a batch.
     preprocess_threads, prefetch_buffer : int
-        How many threads decode, and how many batches are made ahead.
+        Number of decoding threads, and of batches to prefetch.
     verbose
-        Whether to log what is opened.
+        Whether to log opened files.
     num_parts, part_index : int
-        Read only this one of so many parts.
+        Index of the part to read, and number of parts the data is split into.
     device_id
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
     shuffle_chunk_size
         Accepted for compatibility: all records are shuffled.
     shuffle_chunk_seed
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
     seed_aug : int, optional
-        The seed of all that is random in images; without it `mx.random.seed` decides.
+        Seed of the augmentation; by default from `mx.random.seed`.
     shuffle, seed : bool, int
-        Whether each epoch has its own order, and where these orders start.
+        Whether to shuffle in each epoch, and the seed of the orders.
     batch_size : int
         Number of images in a batch.
     round_batch : bool
-        Fill the last batch from the next epoch, which then begins after that; else with zeros.
+        Whether to fill the last batch from the next epoch, which then starts after these; otherwise
+        with zeros.
     ctx
-        Accepted for compatibility, without effect: batches are made on the CPU.
+        Accepted for compatibility; batches are on the CPU.
     dtype : {'float32', 'uint8', 'int8'}
-        Bytes are not normalized; of signed bytes only the mean is subtracted.
+        Data type of the images; uint8 is not normalized, for int8 only the mean is subtracted.
     resize : int
-        First resize the shorter edge to this.
+        Resize the shorter edge to this length first.
     rand_crop : bool
-        Crop anywhere instead of in the middle.
+        Whether to crop at a random position instead of the center.
     random_resized_crop, max_random_area, min_random_area : bool, float, float
-        Crop a random part of the area and resize it.
+        Crop a random fraction of the area and resize it.
     max_rotate_angle, max_shear_ratio, rotate, fill_value : int, int, float, int
-        Turn by a random or a fixed angle in degrees, shear, and the color of empty corners.
+        Rotation by a random or fixed angle in degrees, shear, and color of empty corners.
     max_aspect_ratio, min_aspect_ratio : float
-        Width / height changes by up to the first, or lies between both.
+        Largest change of the aspect ratio; or, with both, its range.
     max_crop_size, min_crop_size : int
         Crop a square of random size and resize it.
     max_random_scale, min_random_scale, max_img_size, min_img_size : float
-        Scale at random, and limits of the size after it.
+        Range of a random scale, and limits of the resulting size.
     brightness, contrast, saturation, pca_noise, random_h, random_s, random_l : float or int
-        How far colors may change.
+        Largest change of the colors.
     inter_method : int
         0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos, 9 by the sizes, 10 at random.
     pad : int
-        Add a border.
+        Width of a border.
     mirror, rand_mirror : bool
-        Mirror all images, or every other one.
+        Mirror all images, or each with probability 1/2.
     mean_img : str
-        A file with the mean image; it is computed and written if it is not there.
+        File of the mean image; computed and saved if missing.
     mean_r, mean_g, mean_b, mean_a, std_r, std_g, std_b, std_a, scale : float
         ``(x - mean) * scale / std``.
     max_random_contrast, max_random_illumination : float
-        A random factor, and a random number to add, after the mean is subtracted.
+        Range of a random factor and a random offset, applied after subtracting the mean.
 
     Notes
     -----
-    `shuffle_chunk_size`, `shuffle_chunk_seed`, `device_id` and `ctx` change nothing: all records
-    are shuffled, and batches are made on the CPU.
+    `shuffle_chunk_size`, `shuffle_chunk_seed`, `device_id` and `ctx` have no effect: all records
+    are shuffled, and batches are on the CPU.
 
     >>> image = np.zeros((8, 8, 3), "uint8")
     >>> with mx.recordio.MXRecordIO("a.rec", "w") as file:
@@ -276,106 +278,107 @@ def _image_detection_record(
     std_a: float = 0.0,
     scale: float = 1.0,
 ) -> ImageBatches:
-    """Iterate over images with boxes: each label says the size of its image, then the boxes.
+    """Iterate over images with bounding boxes.
 
-    A label is: channels, height and width of the image in the batch, number of values that
-    follow, length of the header, length of an object, the rest of the header, the objects; what is
-    left is ``label_pad_value``.
+    A label has: channels, height and width of the image in the batch, number of the following
+    values, length of the header, length of an object, the rest of the header, the objects, and
+    ``label_pad_value`` as padding.
 
     Parameters
     ----------
     path_imglist
-        List file whose labels take the place of those in the records.
+        List file whose labels replace those in the records.
     path_imgrec : str
-        The record file, as `im2rec --pack-label` makes it.
+        Record file of `im2rec --pack-label`.
     aug_seq
-        Name of the augmentation; only the default.
+        Accepted for compatibility; only the default.
     label_width : int
         Number of values in each label, or -1 if it differs.
     data_shape
         Channels, height and width of the images in a batch.
     preprocess_threads
-        How many threads decode.
+        Number of decoding threads.
     verbose
-        Whether to log what is opened.
+        Whether to log opened files.
     num_parts
-        How many parts the samples are divided into.
+        Number of parts the samples are split into.
     part_index
-        Which one of the parts to read.
+        Index of the part to read.
     shuffle_chunk_size
         Accepted for compatibility: all records are shuffled.
     shuffle_chunk_seed
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
     label_pad_width : int
         Number of values in a label; by default that of the longest.
     label_pad_value
-        What fills the end of a label.
+        Value of the padding of labels.
     shuffle
-        Whether each epoch has its own order.
+        Whether to shuffle in each epoch.
     seed
-        Where these orders start.
+        Seed of the orders.
     batch_size
         Number of images in a batch.
     round_batch
-        Whether the last batch is filled from the beginning of the file, where the next epoch goes
-        on.
+        Whether to fill the last batch from the beginning of the file, where the next epoch
+        continues.
     prefetch_buffer
-        How many batches are made ahead.
+        Number of batches to prefetch.
     ctx
-        Accepted for compatibility, without effect: batches are made on the CPU.
+        Accepted for compatibility; batches are on the CPU.
     dtype
         Data type of the images; float32 by default.
     resize
-        First resize the shorter edge to this.
+        Resize the shorter edge to this length first.
     rand_crop_prob, rand_pad_prob, rand_mirror_prob : float
-        How often an image is cropped, put on a larger ground, mirrored.
+        Probability of cropping, padding and mirroring.
     min_crop_scales, max_crop_scales, min_crop_aspect_ratios, max_crop_aspect_ratios : tuple
-        Size and form of crops; one value, or one for each of ``num_crop_sampler`` samplers. How
-        much a crop and some object must cover each other.
+        Scale and aspect ratio of crops; one value, or one for each of ``num_crop_sampler``
+        samplers.
     min_crop_overlaps
-        Least intersection over union of a crop and some object.
+        Minimum intersection over union of a crop and some object.
     max_crop_overlaps
-        Largest intersection over union of a crop and some object.
+        Maximum intersection over union of a crop and some object.
     min_crop_sample_coverages
-        Smallest part of a crop that some object covers.
+        Minimum fraction of a crop covered by some object.
     max_crop_sample_coverages
-        Largest part of a crop that some object covers.
+        Maximum fraction of a crop covered by some object.
     min_crop_object_coverages
-        Smallest part of some object that a crop covers.
+        Minimum fraction of some object inside a crop.
     max_crop_object_coverages
-        Largest part of some object that a crop covers.
+        Maximum fraction of some object inside a crop.
     num_crop_sampler
-        Number of samplers of crops, of which one is taken.
+        Number of crop samplers, one of which is selected.
     crop_emit_mode, emit_overlap_thresh : {'center', 'overlap'}, float
-        Drop objects whose center is outside, or of which too little is inside.
+        Whether to drop objects whose center is outside, or that overlap too little.
     max_crop_trials
-        How many crops each sampler tries.
+        Number of attempts of each sampler.
     max_pad_scale
-        Largest size of the larger ground, in sizes of the image.
+        Maximum size of the padded image, relative to the image.
     max_random_hue
         Largest change of the hue.
     random_hue_prob
-        How often the hue changes.
+        Probability of changing the hue.
     max_random_saturation
         Largest change of the saturation.
     random_saturation_prob
-        How often the saturation changes.
+        Probability of changing the saturation.
     max_random_illumination
         Largest change of the brightness.
     random_illumination_prob
-        How often the brightness changes.
+        Probability of changing the brightness.
     max_random_contrast
         Largest change of the contrast.
     random_contrast_prob
-        How often the contrast changes.
+        Probability of changing the contrast.
     fill_value
-        Color of empty places.
+        Color of the padding.
     inter_method
         0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos, 9 by the sizes, 10 at random.
     resize_mode : {'force', 'shrink', 'fit'}
-        Resize to ``data_shape``; or keep the form, never or also enlarging.
+        ``'force'`` resizes to ``data_shape``; the others keep the aspect ratio, and ``'shrink'``
+        never enlarges.
     mean_img
-        File with the mean image; it is computed and written if it is not there.
+        File of the mean image; computed and saved if missing.
     mean_r
         Mean of the red channel, in ``(x - mean) * scale / std``.
     mean_g
@@ -397,7 +400,7 @@ def _image_detection_record(
 
     Notes
     -----
-    Other parameters are as in `ImageRecordIter`.
+    See `ImageRecordIter` for other parameters.
 
     >>> label = [2, 5, 0, 0.1, 0.1, 0.9, 0.9]  # header and object lengths, then class and corners
     >>> image = np.zeros((8, 8, 3), "uint8")
@@ -452,7 +455,7 @@ def _check(
     if not path:
         raise MXNetError(f"{title}: must specify image_rec: path_imgrec is missing.")
     if aug_seq != expected:
-        raise MXNetError(f"{title}: aug_seq {aug_seq!r} is not known, only {expected!r}.")
+        raise MXNetError(f"{title}: aug_seq {aug_seq!r} is unknown; only {expected!r}.")
 
 
 def _pixel_type(title: str, dtype: torch.dtype | None, *allowed: torch.dtype) -> Any:
@@ -464,7 +467,7 @@ def _pixel_type(title: str, dtype: torch.dtype | None, *allowed: torch.dtype) ->
 
 
 def _colors(options: dict[str, Any], channels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and deviation of each channel; a deviation of 0 was not given."""
+    """Return mean and standard deviation of each channel; a deviation of 0 means none."""
     means = [options[f"mean_{c}"] for c in "rgba"[:channels]]
     deviations = [options[f"std_{c}"] or 1.0 for c in "rgba"[:channels]]
     return np.array(means, np.float32), np.array(deviations, np.float32)
@@ -481,7 +484,7 @@ def _seed(seed: int | None) -> int:
 
 
 def _mean_image(place: str, shape: Shape, batches: Callable[[], ImageBatches]) -> np.ndarray:
-    """Return the mean image from its file, which is created if it is missing."""
+    """Return the mean image from its file, which is created if missing."""
     path = local_path(place)
     if path.exists():
         return _read_mean(path, shape)

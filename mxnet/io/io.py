@@ -1,4 +1,4 @@
-"""MXNet's name for this module: `mxnet.io.io` has all iterators."""
+"""MXNet's module `mxnet.io.io`, with all iterators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["CSRNDArray", "NDArray", "array", *_iterators]
 
 
 def _init_data(data: Any, allow_empty: bool, default_name: str) -> list[tuple[str, NDArray]]:
-    """Return pairs of name and array, as `NDArrayIter` reads its arguments."""
+    """Return (name, array) pairs from an argument of `NDArrayIter`."""
     if data is None and allow_empty:
         return []
     return named_arrays(data, default_name)

@@ -1,4 +1,4 @@
-"""Check the labels and indices of the first batches, which MXNet clips silently."""
+"""Range checks of labels and indices, which MXNet clips silently."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ..ndarray import NDArray
 
 __all__ = ["RangeCheck"]
 
-MAX_CHECKS = 2  # batches; later ones cost nothing
+MAX_CHECKS = 2  # number of checked batches
 
 
 class RangeCheck:
-    """Warns once if integers of the first batches do not fit; ``MXNET_CHECK_LABELS=0`` omits it.
+    """Warns once if integers of the first batches are out of range; see ``MXNET_CHECK_LABELS``.
 
-    The message names the layer, what the integers are and what they count (`what` and `of`, both
-    plurals), and what happens to those out of range (`effect`). With `allow_negative`, integers
-    below 0 are accepted: many programs mark padding with -1.
+    The message names the layer, the integers (`what`) and what they select (`of`), both plurals,
+    and the `effect` of integers out of range. `allow_negative` accepts integers below 0: many
+    programs mark padding with -1.
     """
 
     def __init__(
@@ -41,10 +41,10 @@ class RangeCheck:
         return self._left > 0
 
     def __call__(self, integers: Any, size: int, ignore: float | None = None) -> None:
-        """Check a batch; integers that equal `ignore` are left alone."""
+        """Check a batch; integers that equal `ignore` are skipped."""
         if not isinstance(integers, NDArray) or integers.stype != "default" or not integers.size:
             return
-        if integers.context.device_type == "gpu":  # it would have to be waited for
+        if integers.context.device_type == "gpu":  # it would require synchronization
             self._left = 0
             return
         self._left -= 1

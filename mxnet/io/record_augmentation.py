@@ -1,6 +1,6 @@
-"""Augmentation by the image record iterators.
+"""Augmentation of the image record iterators.
 
-MXNet's ``aug_default`` for images alone, and its ``det_aug_default`` for images with boxes.
+MXNet's ``aug_default`` for images, and ``det_aug_default`` for images with boxes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..formats.image_codec import opencv
 
 ATTEMPTS = 10
 NO_LIMIT = 1e10
-# MXNet weighs channels in the order blue, green, red with the weights of red, green, blue.
+# MXNet applies the weights of red, green, blue to the channels blue, green, red.
 GRAY = np.array([0.114, 0.587, 0.299], np.float32)
 PCA = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.814], [-0.5836, -0.6948, 0.4203]])
 PCA = PCA * (55.46, 4.794, 1.148)
@@ -53,7 +53,7 @@ class Changes(NamedTuple):
     pad: int = 0
 
     def applied(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
-        """Return the changed image, of the height and width of ``data_shape``."""
+        """Return the augmented image, with the height and width of ``data_shape``."""
         if self.resize > 0:
             pixels = resized_short(pixels, self.resize, self.inter_method, chance)
         if self._bends:
@@ -166,7 +166,7 @@ class Changes(NamedTuple):
         smallest, largest = self.min_crop_size, self.max_crop_size
         if not 1 <= smallest <= largest <= min(pixels.shape[:2]):
             raise MXNetError(
-                f"min_crop_size {smallest} and max_crop_size {largest} do not go with an image of "
+                f"min_crop_size {smallest} and max_crop_size {largest} do not match an image of "
                 f"{pixels.shape[1]} x {pixels.shape[0]}."
             )
         size = int(chance.integers(smallest, largest, endpoint=True))
@@ -174,7 +174,7 @@ class Changes(NamedTuple):
         return resized(crop, self.data_shape[2], self.data_shape[1], self.inter_method, chance)
 
     def _random_area(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray | None:
-        """Crop a rectangle of random area, aspect ratio and position; None if none was found."""
+        """Crop a rectangle of random area, aspect ratio and position; None if all attempts fail."""
         height, width = pixels.shape[:2]
         for _ in range(ATTEMPTS):
             area = chance.uniform(self.min_random_area, self.max_random_area) * height * width
@@ -182,7 +182,7 @@ class Changes(NamedTuple):
             w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
             if chance.random() > 0.5:
                 w, h = h, w
-            if 1 <= w < width and 1 <= h < height:  # MXNet leaves out the whole image
+            if 1 <= w < width and 1 <= h < height:  # MXNet excludes the whole image
                 y = chance.integers(0, height - h, endpoint=True)
                 x = chance.integers(0, width - w, endpoint=True)
                 return pixels[y : y + h, x : x + w]
@@ -206,7 +206,7 @@ class Changes(NamedTuple):
 
     def _change_colors(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         if pixels.shape[2] != 3:
-            raise MXNetError("Colors can be changed in images of 3 channels only.")
+            raise MXNetError("Color augmentation needs images of 3 channels.")
         steps = [
             step
             for step, amount in (
@@ -254,7 +254,7 @@ def _scale_edge(edge: int, scale: float) -> float:
 
 
 def _in_proportion(new: int, old: int, other: int) -> int:
-    """Return the other edge if one changes from `old` to `new`, truncated in float32."""
+    """Scale an edge by `new` / `old`, truncated in float32."""
     return int(np.float32(new) / np.float32(old) * np.float32(other))
 
 
@@ -265,7 +265,7 @@ def _bytes(values: np.ndarray) -> np.ndarray:
 def interpolation(
     method: int, pixels: np.ndarray, width: int, height: int, chance: np.random.Generator
 ) -> int:
-    """Return OpenCV's method: 9 picks by the sizes, 10 at random."""
+    """Return OpenCV's method: 9 selects by the sizes, 10 at random."""
     if method == 9:
         old_height, old_width = pixels.shape[:2]
         if width > old_width and height > old_height:
@@ -281,7 +281,7 @@ def interpolation(
 def resized(
     pixels: np.ndarray, width: int, height: int, method: int, chance: np.random.Generator
 ) -> np.ndarray:
-    """Return the image in another size, with its channel axis."""
+    """Return the resized image, with its channel axis."""
     method = interpolation(method, pixels, width, height, chance)
     output = opencv().resize(pixels, (width, height), interpolation=method)
     return output[:, :, None] if output.ndim == 2 else output
@@ -290,7 +290,7 @@ def resized(
 def resized_short(
     pixels: np.ndarray, size: int, method: int, chance: np.random.Generator
 ) -> np.ndarray:
-    """Return the image with its shorter edge of ``size``."""
+    """Return the image resized to a shorter edge of ``size``."""
     height, width = pixels.shape[:2]
     if height > width:
         return resized(pixels, size, size * height // width, method, chance)
@@ -300,7 +300,7 @@ def resized_short(
 def bordered(
     pixels: np.ndarray, top: int, bottom: int, left: int, right: int, value: float
 ) -> np.ndarray:
-    """Return the image with a border of one color."""
+    """Return the image with a border of a constant color."""
     cv2 = opencv()
     kind = cv2.BORDER_CONSTANT
     output = cv2.copyMakeBorder(pixels, top, bottom, left, right, kind, value=[value] * 4)
@@ -348,7 +348,7 @@ class DetectionChanges(NamedTuple):
     def applied(
         self, pixels: np.ndarray, boxes: np.ndarray, chance: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the changed image, not larger than ``data_shape``, and its boxes."""
+        """Return the augmented image, at most of size ``data_shape``, and its boxes."""
         if self.resize > 0:
             pixels = resized_short(pixels, self.resize, self.inter_method, chance)
         pixels = self._change_colors(pixels, chance)
@@ -385,7 +385,7 @@ class DetectionChanges(NamedTuple):
             pixels = opencv().convertScaleAbs(np.ascontiguousarray(pixels), alpha=factor)
         return pixels
 
-    # -- ground around the image ---------------------------------------------------------------
+    # -- padding ---------------------------------------------------------------
 
     def _pad(
         self, pixels: np.ndarray, boxes: np.ndarray, chance: np.random.Generator
@@ -419,7 +419,7 @@ class DetectionChanges(NamedTuple):
         return pixels, boxes
 
     def _of(self, values: tuple, sampler: int) -> Any:
-        """Return the sampler's value, or the single value for all samplers."""
+        """Return a sampler's value of an option, or the common value."""
         if len(values) not in (1, self.num_crop_sampler):
             raise MXNetError(
                 f"{values} should have one value, or one for each of num_crop_sampler "
@@ -430,7 +430,7 @@ class DetectionChanges(NamedTuple):
     def _proposal(
         self, sampler: int, aspect: float, chance: np.random.Generator
     ) -> tuple[float, float, float, float]:
-        """Draw (left, top, right, bottom) as parts of the image."""
+        """Draw a crop (left, top, right, bottom) as fractions of the image."""
         scale = chance.uniform(
             self._of(self.min_crop_scales, sampler), self._of(self.max_crop_scales, sampler)
         )
@@ -443,7 +443,7 @@ class DetectionChanges(NamedTuple):
         return left, top, left + width, top + height
 
     def _acceptable(self, crop: tuple, boxes: np.ndarray, sampler: int) -> bool:
-        """Whether the overlap of some object with the crop meets the given limits."""
+        """Return whether the overlap of some object with the crop is within the limits."""
         common, area = _common(crop, boxes), (crop[2] - crop[0]) * (crop[3] - crop[1])
         sizes = _sizes(boxes)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -478,7 +478,7 @@ class DetectionChanges(NamedTuple):
         remaining[:, (2, 4)] = np.clip((remaining[:, (2, 4)] - top) / (bottom - top), 0, 1)
         return remaining
 
-    # -- the size of the batch -------------------------------------------------------------------
+    # -- resizing to the batch -------------------------------------------------------------------
 
     def _fit(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         _, height, width = self.data_shape
@@ -486,7 +486,7 @@ class DetectionChanges(NamedTuple):
         old_height, old_width = pixels.shape[:2]
         if self.resize_mode == "shrink" and old_height <= height and old_width <= width:
             return pixels
-        if self.resize_mode != "force":  # the edge that is too long decides
+        if self.resize_mode != "force":  # the edge that exceeds its limit determines the scale
             if old_height * width > old_width * height:
                 width = old_width * height // old_height
             else:

@@ -1,4 +1,4 @@
-"""Key-value stores: arrays that devices or workers share, to exchange gradients and weights.
+"""Key-value stores: arrays shared by devices or workers, to exchange gradients and weights.
 
 >>> kv = mx.kvstore.create("local")
 >>> kv.init(3, mx.nd.ones(2))

@@ -1,4 +1,4 @@
-"""The base of all stores: `KVStoreBase`, the registry, and `create`."""
+"""`KVStoreBase`, the base of all stores, the registry, and `create`."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class UnknownCapability(MXNetError, ValueError):
 
 
 def answer_capability(capability: str, can_update: bool) -> bool:
-    """Return whether a store updates weights by itself, the only defined capability."""
+    """Return whether a store updates weights itself, the only defined capability."""
     if capability.lower() == KVStoreBase.OPTIMIZER:
         return can_update
     raise UnknownCapability(f"Unknown capability: {capability}")
 
 
 class KVStoreBase:
-    """Base class of stores; a subclass overrides what it supports.
+    """Base class of stores; subclasses override the methods that they support.
 
     >>> isinstance(mx.kvstore.create("local"), mx.kvstore.KVStoreBase)
     True
     """
 
-    OPTIMIZER = "optimizer"  # the capability to update weights by itself
+    OPTIMIZER = "optimizer"  # capability: the store updates weights itself
     kv_registry: ClassVar[dict[str, type]] = {}
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
@@ -47,7 +47,7 @@ class KVStoreBase:
         raise _missing(self, "pushpull")
 
     def set_optimizer(self, optimizer: Any) -> None:
-        """Set the optimizer by which the store updates weights itself."""
+        """Set the optimizer with which the store updates weights."""
         raise _missing(self, "set_optimizer")
 
     @staticmethod
@@ -65,12 +65,12 @@ class KVStoreBase:
 
     @property
     def type(self) -> str:
-        """The name of the kind of store."""
+        """The type of the store."""
         raise _missing(self, "type")
 
     @property
     def rank(self) -> int:
-        """The number of this worker, from 0."""
+        """The rank of this worker, from 0."""
         raise _missing(self, "rank")
 
     @property
@@ -80,7 +80,7 @@ class KVStoreBase:
 
     @staticmethod
     def register(klass: Class) -> Class:
-        """Register a class of stores for `create`, by its name in lower case.
+        """Register a store class for `create`, by its lowercase name.
 
         >>> @mx.kvstore.KVStoreBase.register
         ... class MyStore(mx.kvstore.KVStoreBase): ...
@@ -95,7 +95,7 @@ class KVStoreBase:
 
 @KVStoreBase.register
 class TestStore(KVStoreBase):
-    """A store without state, which copies and sums, for tests."""
+    """A store without state that copies and sums, for tests."""
 
     __test__ = False  # not a test case
 
@@ -120,7 +120,7 @@ class TestStore(KVStoreBase):
 
     @property
     def type(self) -> str:
-        """The name of the kind of store."""
+        """The type of the store."""
         return "teststore"
 
     @property
@@ -135,12 +135,12 @@ class TestStore(KVStoreBase):
 
 
 def create(name: str = "local") -> KVStoreBase:
-    """Make a store by its name, in any case.
+    """Create a store by its name, in any case.
 
-    'local' sums on the CPU, 'device' where the values are; their old names and 'nccl' mean the
-    same on one machine. 'dist_sync', 'dist_device_sync' and 'p3' sum over the workers of a job,
-    'dist_async' applies every worker's pushes at once; 'horovod' and 'byteps' sum without
-    storing. Registered classes go by their own names.
+    'local' sums on the CPU, 'device' on the devices of the values; 'nccl' and old names are
+    aliases. 'dist_sync', 'dist_device_sync' and 'p3' sum over the workers of a job; 'dist_async'
+    applies every push immediately; 'horovod' and 'byteps' sum without storing. Registered classes
+    are created by their own names.
 
     Parameters
     ----------

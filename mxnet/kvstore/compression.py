@@ -1,10 +1,10 @@
-"""Gradients in two bits: how they are compressed, and summed over workers in few bytes.
+"""Two-bit gradient compression, and sums of compressed gradients over workers.
 
-A compressed gradient is -1, 0 or 1 times the threshold; what is lost is added to the next one. Two
-workers send each other all their signs, five in a byte: 1/20 of the bytes of a float32 sum. More
-workers split the signs into one share each: everyone sends every share to its owner, which adds
-them up and sends the sums back. Both messages are Huffman-coded, as most gradients are below the
-threshold and most sums small.
+A compressed gradient is -1, 0 or 1 times the threshold; the rounding error is added to the next
+one. Two workers send each other all signs, five per byte: 1/20 of the bytes of a float32 sum. More
+workers split the signs into one share each: each share is sent to its owner, which adds the signs
+and sends the sums back. Both messages are Huffman-coded, because most gradients are below the
+threshold and most sums are small.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from .base import Key
 
 HALF_TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 MAX_AGREED = 4096  # lists of keys
-CHECKSUM_BYTES = 4  # in front of signs, by which workers see that all mean the same keys
+CHECKSUM_BYTES = 4  # header of a message, to verify that all workers send the same keys
 
 
 class TwoBit:
-    """Sends two bits a value, and adds the rounding error to the next gradient of the same source.
+    """Compresses to two bits per value, and adds the rounding error to the source's next gradient.
 
-    Sums whose magnitude is `threshold` or more are sent as the threshold, with their sign.
+    Values of magnitude `threshold` or more are sent as the threshold, with their sign.
 
     >>> twobit = TwoBit(0.5)
     >>> twobit("w", torch.tensor([0.3, -0.7])), twobit("w", torch.tensor([0.3, -0.1]))
@@ -43,11 +43,11 @@ class TwoBit:
             raise MXNetError(f"threshold must be greater than 0, got {threshold}")
         self.threshold = threshold
         self.residuals: dict[Any, Tensor] = {}
-        # Lists of keys that all workers have compressed before, by checksum.
+        # Key lists that all workers have compressed before, by checksum.
         self.agreed: dict[bytes, None] = {}
 
     def __call__(self, source: Any, grad: Tensor) -> Tensor:
-        """Return what is sent of a gradient; `source` names where it comes from."""
+        """Return the compressed gradient; `source` identifies its residual."""
         residual = self.residuals.get(source)
         if residual is None or residual.shape != grad.shape or residual.device != grad.device:
             residual = self.residuals[source] = torch.zeros_like(grad)
@@ -59,7 +59,7 @@ class TwoBit:
 
 
 def make_compression(params: Mapping[str, Any]) -> TwoBit:
-    """Make a compression from its description, ``{'type': '2bit', 'threshold': 0.5}``."""
+    """Create a compression from its parameters, ``{'type': '2bit', 'threshold': 0.5}``."""
     if not isinstance(params, Mapping):
         raise MXNetError(
             f"unexpected type for compression_params: {type(params).__name__}, not dict"
@@ -82,10 +82,10 @@ def make_compression(params: Mapping[str, Any]) -> TwoBit:
 
 
 def pack(digits: Tensor, base: int, count: int) -> Tensor:
-    """Return integers below `base` as bytes that hold `count` of them.
+    """Pack integers below `base` into bytes, `count` per byte.
 
-    Byte i holds the i-th number of each of `count` equal parts of the input, so that all
-    arithmetic runs on contiguous memory.
+    Byte i has the i-th number of each of `count` equal parts of the input, so that all arithmetic
+    is on contiguous memory.
 
     >>> pack(torch.tensor([0, 1, 2, 2, 1, 0], dtype=torch.uint8), 3, 5).tolist()
     [15, 7]
@@ -108,7 +108,7 @@ def _digits(base: int, count: int) -> np.ndarray:
 
 
 def unpack(packed: Tensor, base: int, count: int, length: int) -> Tensor:
-    """Return the first `length` numbers that `pack` put into bytes.
+    """Return the first `length` numbers packed by `pack`.
 
     >>> unpack(torch.tensor([15, 7], dtype=torch.uint8), 3, 5, 6).tolist()
     [0, 1, 2, 2, 1, 0]
@@ -124,7 +124,7 @@ def sum_packed(
     parts = [compression((k, 0), v) for k, v in zip(keys, values, strict=True)]
     signs = torch.cat([p.reshape(-1).sign().to(torch.int8) for p in parts]).cpu()
     checksum = zlib.crc32(repr(list(keys)).encode()).to_bytes(CHECKSUM_BYTES, "little")
-    if checksum not in compression.agreed:  # sizes must be equal before anything travels
+    if checksum not in compression.agreed:  # sizes must be equal before anything is sent
         group.agree(f"keys {', '.join(map(str, keys))}", "a compressed push")
         store(compression.agreed, checksum, None, MAX_AGREED)  # the same on all workers
     totals = sum_signs(group, signs, checksum, keys)
@@ -151,7 +151,7 @@ def sum_signs(group: Group, signs: Tensor, checksum: bytes, keys: Sequence[Key])
     received = group.exchange_ragged(messages, what)
     _check(group, received, keys)
     rows = _unpack_signs([decode(message[CHECKSUM_BYTES:]) for message in received], length)
-    # Each worker knows its own signs, so it is sent the sums of the others' alone.
+    # Each worker has its own signs, so it receives only the sums of the others'.
     others = rows.sum(0, dtype=torch.int16) - rows
     coded = [encode(_pack_sums(row, group.size - 1)) for row in others]
     sums = [
@@ -170,7 +170,7 @@ def _unpack_signs(messages: Sequence[Tensor] | Tensor, length: int) -> Tensor:
 
 
 def _pack_sums(sums: Tensor, limit: int) -> Tensor:
-    """Return numbers from -limit to limit as bytes."""
+    """Pack numbers from -limit to limit into bytes."""
     if limit > 127:
         return sums.contiguous().view(torch.uint8)
     return pack((sums + limit).to(torch.uint8), 2 * limit + 1, _per_byte(2 * limit + 1))
@@ -184,7 +184,7 @@ def _unpack_sums(message: Tensor, limit: int, length: int) -> Tensor:
 
 
 def _per_byte(base: int) -> int:
-    """Return how many numbers below `base` a byte holds.
+    """Return how many numbers below `base` fit into a byte.
 
     >>> _per_byte(3), _per_byte(5), _per_byte(16), _per_byte(17)
     (5, 3, 2, 1)
@@ -193,7 +193,7 @@ def _per_byte(base: int) -> int:
 
 
 def _check(group: Group, messages: Sequence[Tensor] | Tensor, keys: Sequence[Key]) -> None:
-    """Raise unless all workers have sent the same checksum, and so the same keys."""
+    """Raise unless all workers have sent the same checksum of keys."""
     own = messages[group.rank][:CHECKSUM_BYTES]
     if not all(own.equal(message[:CHECKSUM_BYTES]) for message in messages):
         texts = group.gather_text(", ".join(map(str, keys)), "a comparison of keys")
@@ -208,5 +208,5 @@ def encode(message: Tensor) -> Tensor:
 
 
 def decode(coded: Tensor) -> Tensor:
-    """Return the bytes that `encode` coded."""
+    """Decode the bytes of `encode`."""
     return torch.frombuffer(bytearray(zlib.decompress(coded.numpy().data, -15)), dtype=torch.uint8)

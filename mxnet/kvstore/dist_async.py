@@ -1,9 +1,9 @@
-"""`DistAsyncStore`: weights held by servers, to which every worker pushes at its own pace.
+"""`DistAsyncStore`: weights on servers, to which every worker pushes asynchronously.
 
-Guaranteed: a push is applied once, as soon as it arrives, and none is lost; a pull after a push
-of the same worker sees that push. Not guaranteed: how pushes of different workers interleave, so
-results differ from run to run. Keys are spread over the server processes of the job, or over the
-workers themselves if it has none. `async_server` says what travels, `async_client` how.
+Guaranteed: a push is applied once, on arrival, and none is lost; a pull returns all earlier pushes
+of the same worker. The order of pushes of different workers is not defined, so results differ from
+run to run. Keys are distributed over the server processes of the job, or over the workers if it has
+none. `async_server` defines the messages, `async_client` sends them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["DistAsyncStore"]
 
 
 class DistAsyncStore(DistributedStore):
-    """A store whose servers apply each push at once; `mx.kvstore.create('dist_async')`."""
+    """A store whose servers apply each push immediately; `mx.kvstore.create('dist_async')`."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, ASYNC)
@@ -67,7 +67,7 @@ class DistAsyncStore(DistributedStore):
             peer.start("profile", {"command": command, "value": own})
             peer.finish("profile")
 
-    # -- arrays in and out --------------------------------------------------------------------
+    # -- push and pull --------------------------------------------------------------------
 
     def _init_value(self, key: Key, value: NDArray) -> NDArray:
         if self.rank == 0:
@@ -77,7 +77,7 @@ class DistAsyncStore(DistributedStore):
         return _empty_like(value)
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
-        """Send the sum over devices of each key to its server, which applies it at once."""
+        """Send the sum over devices of each key to its server, which applies it immediately."""
         if self._optimizer is None:
             raise InvalidValue(
                 f"A {self._name!r} store applies pushes by an optimizer: call set_optimizer first."
@@ -96,9 +96,9 @@ class DistAsyncStore(DistributedStore):
     def pull(
         self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
     ) -> None:
-        """Copy the servers' arrays, which hold all earlier pushes of this worker, into outputs."""
+        """Copy the servers' arrays, including all earlier pushes of this worker, into outputs."""
         if out is None:
-            raise InvalidValue("pull needs out=: the arrays to fill.")
+            raise InvalidValue("pull needs out=, the arrays to fill.")
         requests: dict[Peer, list[tuple[Key, list[NDArray]]]] = {}
         for one, outputs in group_by_key("pull", key, out):
             self._lookup(one, outputs)
@@ -130,8 +130,8 @@ class DistAsyncStore(DistributedStore):
     def set_optimizer(self, optimizer: opt.Optimizer) -> None:
         """Send rank 0's optimizer to the servers, and wait for all workers.
 
-        Later changes of rank 0's learning rate, weight decay and gradient scale follow with its
-        next push; in MXNet they did not reach the servers.
+        Later changes of rank 0's learning rate, weight decay and gradient scale are sent with its
+        next push; in MXNet they had no effect.
         """
         packed = pack_optimizer(optimizer)
         self._optimizer, self._settings = optimizer, _settings(optimizer)
@@ -146,7 +146,7 @@ class DistAsyncStore(DistributedStore):
             self._client.call_all("change_settings", {"settings": now})
 
     def save_optimizer_states(self, fname: Any, dump_optimizer: bool = False) -> None:
-        """Gather the optimizer's states from all servers into a file."""
+        """Save the optimizer's states of all servers to a file."""
         self._wait_pending()
         gathered = opt.get_updater(self._need_optimizer())
         for (states,) in self._client.call_all("states", {}):
@@ -157,7 +157,7 @@ class DistAsyncStore(DistributedStore):
             file.write(gathered.get_states(dump_optimizer))
 
     def load_optimizer_states(self, fname: Any) -> None:
-        """Load rank 0's file of states into the servers; all ranks must call this."""
+        """Send the states in rank 0's file to the servers; all ranks must call this."""
         self._need_optimizer()
         states = Path(existing_file(fname)).read_bytes()
         if self.rank == 0:
@@ -174,7 +174,7 @@ class DistAsyncStore(DistributedStore):
         raise MXNetError(f"Gradient compression is not supported for {self._name!r} stores.")
 
     def _finish(self) -> None:
-        """Wait for all pushes at the end of the program: workers may be servers as well."""
+        """Wait for all pushes at exit, because workers may be servers too."""
         if self._group.monitor.has_failed:
             return
         try:
@@ -183,7 +183,7 @@ class DistAsyncStore(DistributedStore):
             finally:
                 self._group.barrier("the end of the program")
                 close_client(self._group)
-        except WorkerFailed as error:  # the program has ended and cannot catch it
+        except WorkerFailed as error:  # at exit nothing can catch it
             sys.stderr.write(f"mxnet.parallel.WorkerFailed: {error}\n")
 
 

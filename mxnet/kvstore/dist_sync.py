@@ -1,8 +1,8 @@
-"""The stores that sum over the workers of a job: 'dist_sync' and its names, 'horovod', 'byteps'.
+"""Stores that sum over the workers of a job: 'dist_sync' and its aliases, 'horovod', 'byteps'.
 
-There is no server: every worker holds the stored arrays. Sums travel by all-reduce, and every
-worker applies the same update to its copy; of large models each worker updates a part, and sends
-it to the others (`sharded_updater`). Either way the copies stay equal bit by bit. 'horovod' and
+There is no server: every worker has the stored arrays. Gradients are summed by all-reduce, and
+every worker applies the same update to its copy; of large models each worker updates a part and
+sends it to the others (`sharded_updater`). In both cases all copies stay identical. 'horovod' and
 'byteps' sum without storing; neither library is needed.
 """
 
@@ -49,10 +49,10 @@ class _Member:
 
 
 class DistributedStore(_Member, KVStore):
-    """Base class of distributed stores: joins the job, and waits for all workers where MXNet does.
+    """Base class of distributed stores: joins the job, and synchronizes workers like MXNet.
 
-    Subclasses define `_init_value`, which gives one key its first value, and `_wait_pending`.
-    `names` are the names of this kind of store.
+    Subclasses define `_init_value`, which sets the initial value of a key, and `_wait_pending`.
+    `names` are the names of this type of store.
     """
 
     def __init__(self, name: str, names: Sequence[str]) -> None:
@@ -60,7 +60,7 @@ class DistributedStore(_Member, KVStore):
         self._group = join_group()
 
     def init(self, key: Any, value: Any) -> None:
-        """Set the first values of keys to those of rank 0, and wait for all workers."""
+        """Set the initial values of keys to those of rank 0, and wait for all workers."""
         entries = group_by_key("init", key, value)
         self._check_new(entries)
         described = ", ".join(
@@ -75,15 +75,15 @@ class DistributedStore(_Member, KVStore):
         raise NotImplementedError
 
     def _set_updater(self, updater: Callable[[Key, NDArray, NDArray], None]) -> None:
-        """Ignore an updater, as MXNet's distributed stores do; `set_optimizer` has an effect."""
+        """Ignore an updater, as MXNet's distributed stores do; use `set_optimizer`."""
 
     @property
     def bytes_sent(self) -> int:
-        """Bytes of arrays that this worker has sent to others in collectives since it joined."""
+        """Number of bytes of arrays that this worker has sent in collectives."""
         return self._group.bytes_sent
 
     def barrier(self) -> None:
-        """Wait until all workers are here and their pushes have been applied."""
+        """Wait for all workers and their pushes."""
         self._wait_pending()
         self._group.barrier()
 
@@ -91,11 +91,11 @@ class DistributedStore(_Member, KVStore):
 
 
 class DistSyncStore(DistributedStore):
-    """A store that all workers of a job share; make it with `mx.kvstore.create('dist_sync')`.
+    """A store shared by all workers of a job, created by `mx.kvstore.create('dist_sync')`.
 
-    All workers push and pull the same keys in the same order. Without an optimizer the sum over
-    devices and workers replaces the stored array; with one, the optimizer applies the sum once.
-    `create`, `init`, `set_optimizer` and `barrier` wait for all workers.
+    All workers must push and pull the same keys in the same order. Without an optimizer the sum
+    over devices and workers replaces the stored array; with one, the optimizer applies the sum
+    once. `create`, `init`, `set_optimizer` and `barrier` wait for all workers.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class DistSyncStore(DistributedStore):
         super().__init__(name, SYNC)
         self._reducer = Reducer(self._group)
         self._pending: list[Reduction] = []
-        self._overwritten = ""  # what was overwritten since the last push, for all to compare
+        self._overwritten = ""  # keys overwritten since the last push, compared across workers
         self._group.barrier(f"create({name!r})")
 
     # -- arrays in and out --------------------------------------------------------------------
@@ -129,7 +129,7 @@ class DistSyncStore(DistributedStore):
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         """Sum the values of each key over devices and workers, and store or apply the sum.
 
-        Sums of dense arrays travel while the program continues; `pull` waits for them.
+        Dense arrays are summed asynchronously; `pull` waits for them.
         """
         dense: dict[Key, NDArray] = {}
         for one, values in group_by_key("push", key, value):
@@ -148,10 +148,10 @@ class DistSyncStore(DistributedStore):
         self._overwritten = ""
 
     def overwrite(self, keys: Sequence[Key], values: Sequence[NDArray]) -> None:
-        """Replace stored arrays, as after loading a file in the middle of training.
+        """Replace stored arrays, for example after loading a file during training.
 
-        All workers must do so, with the same values. The next push compares what they have
-        overwritten; if workers differ, it raises `Disagreement` on all of them.
+        All workers must call it with the same values. The next push raises `Disagreement` on all
+        workers if they have overwritten different keys.
         """
         self._wait_pending()
         checksum = 0
@@ -164,7 +164,7 @@ class DistSyncStore(DistributedStore):
     def watch_gradients(
         self, keys: Sequence[Key], weights: Sequence[NDArray]
     ) -> OverlappedSums | None:
-        """Send gradients of weights during backward; return None where that cannot help.
+        """Start sending gradients of weights during backward; return None if not applicable.
 
         `push_watched` replaces `push` for them.
         """
@@ -194,7 +194,7 @@ class DistSyncStore(DistributedStore):
     def _start(self, values: Mapping[Key, NDArray]) -> None:
         if not values:
             return
-        # Of the stored types, which are the same on all ranks.
+        # Decided by the stored types, which are the same on all ranks.
         tensors = {k: plain(v).to(_dtype_of(self._stored[k])) for k, v in values.items()}
         if isinstance(self._compression, TwoBit):
             sums = sum_packed(self._group, self._compression, list(tensors), [*tensors.values()])
@@ -206,7 +206,7 @@ class DistSyncStore(DistributedStore):
             self._pending.append(reduction)
 
     def _sharded_updater(self) -> ShardedUpdater | None:
-        """Return the updater if it splits the states of the optimizer over the workers."""
+        """Return the updater if it shards the optimizer's states, else None."""
         updater = self._updater
         if not isinstance(updater, ShardedUpdater) or not updater.prepare():
             return None
@@ -238,11 +238,11 @@ class DistSyncStore(DistributedStore):
         return {k: wrap_plain(NDArray, t, self._stored[k]._ctx) for k, t in tensors.items()}
 
     def _apply(self, sums: Mapping[Key, NDArray]) -> None:
-        """Apply whole sums; without an optimizer they overwrite the stored arrays."""
+        """Apply complete sums; without an optimizer they overwrite the stored arrays."""
         if self._updater is None:
             for key, total in sums.items():
                 if total.stype == self._stored[key].stype == "default":
-                    plain(self._stored[key]).copy_(plain(total))  # a sum's buffer is used again
+                    plain(self._stored[key]).copy_(plain(total))  # the buffer of a sum is reused
                 else:
                     self._stored[key] = total
             return
@@ -267,7 +267,7 @@ class DistSyncStore(DistributedStore):
         return _row_sparse(values, rows, value)
 
     def _apply_rows(self, key: Key, stored: Any, total: Any) -> None:
-        """Apply a row_sparse sum; without an optimizer it replaces only the rows that it has."""
+        """Apply a row_sparse sum; without an optimizer it replaces only its rows."""
         if self._updater is None and stored.stype == "row_sparse":
             is_unchanged = ~torch.isin(stored._indices, total._indices)
             values = [stored._values[is_unchanged], total._values.to(stored._values)]
@@ -280,9 +280,9 @@ class DistSyncStore(DistributedStore):
     def set_optimizer(self, optimizer: opt.Optimizer) -> None:
         """Set the optimizer that applies the sums; its settings must be the same on all workers.
 
-        MXNet sent a copy to its servers, which later changes of the learning rate did not reach.
-        Here every worker updates by its own optimizer, so they do. The states of large models are
-        split over the workers; see the variable ``MXNET_KVSTORE_SHARD_MB``.
+        Later changes of the learning rate take effect, because every worker updates by its own
+        optimizer; in MXNet they did not reach the servers. The states of large models are sharded
+        over the workers; see ``MXNET_KVSTORE_SHARD_MB``.
         """
         self._wait_pending()
         limit = env.get("MXNET_KVSTORE_SHARD_MB")
@@ -292,7 +292,7 @@ class DistSyncStore(DistributedStore):
             weakref.finalize(self, self._updater.release).atexit = False
 
     def _facts(self) -> str:
-        """Return what the workers must agree on in each round, lest their weights diverge."""
+        """Return the settings that must be equal on all workers in each round."""
         overwritten = self._overwritten and f"{self._overwritten} "
         if not isinstance(self._updater, opt.Updater):
             return overwritten
@@ -302,7 +302,7 @@ class DistSyncStore(DistributedStore):
         return f"{overwritten}{settings} wd={optimizer.wd}"
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
-        """Send less: ``{'type': '2bit', 'threshold': 0.5}``, or ``{'type': 'fp16'}`` or 'bf16'."""
+        """Compress gradients: ``{'type': '2bit', 'threshold': 0.5}``, or type 'fp16' or 'bf16'."""
         self._wait_pending()
         kind = compression_params.get("type") if isinstance(compression_params, Mapping) else None
         if kind in HALF_TYPES:
@@ -329,9 +329,9 @@ def _describe(optimizer: opt.Optimizer) -> str:
 
 @KVStoreBase.register
 class Horovod(_Member, KVStoreBase):
-    """Sums over workers as Horovod does; `mx.kvstore.create('horovod')`.
+    """Sums over workers like Horovod; `mx.kvstore.create('horovod')`.
 
-    A program without a launcher is the only worker.
+    Without a launcher there is one worker.
     """
 
     def __init__(self) -> None:
@@ -360,7 +360,7 @@ class Horovod(_Member, KVStoreBase):
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Return False for `OPTIMIZER`: workers update by themselves."""
+        """Return False for `OPTIMIZER`: workers update their own weights."""
         return answer_capability(capability, can_update=False)
 
     @property
@@ -370,10 +370,10 @@ class Horovod(_Member, KVStoreBase):
 
     @property
     def local_rank(self) -> int:
-        """The number of this worker among those of its host."""
+        """The rank of this worker among those on its host."""
         return self._group.local_rank
 
 
 @KVStoreBase.register
 class BytePS(Horovod):
-    """Sums over workers as BytePS does; `mx.kvstore.create('byteps')`."""
+    """Sums over workers like BytePS; `mx.kvstore.create('byteps')`."""

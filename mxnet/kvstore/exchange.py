@@ -1,8 +1,8 @@
-"""Exchange with stores: with ours for all keys in one call, with others key by key.
+"""Exchange with stores: built-in ones take all keys in one call, others key by key.
 
 User-defined stores have the methods of `KVStoreBase`: `broadcast` and `pushpull` of one key with
-dense arrays. Ours also take lists of keys, keep the arrays between `push` and `pull`, and know
-sparse ones. `Trainer` and `Module` call an exchange the same way for both.
+dense arrays. Built-in stores also take lists of keys, keep arrays between `push` and `pull`, and
+support sparse arrays. `Trainer` and `Module` use both in the same way.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .kvstore import KVStore
 
 __all__ = ["KeyedExchange", "exchange_with"]
 
-Arrays = Sequence[list[NDArray]]  # of each key, one array for each device
+Arrays = Sequence[list[NDArray]]  # one array per device for each key
 
 
 class KeyedExchange:
     """Exchange with a store that has only the methods of `KVStoreBase`.
 
-    Such a store fills the outputs of a call at once, so there is nothing left for `pull`.
+    Such a store fills the outputs immediately, so `pull` does nothing.
     """
 
     takes_sparse = False
@@ -31,14 +31,14 @@ class KeyedExchange:
         self.store = store
 
     def init(self, keys: Sequence[Key], values: Sequence[NDArray], outs: Arrays) -> None:
-        """Set the store's first values; a store that keeps none writes rank 0's into `outs`."""
+        """Set the initial values; a store without state writes rank 0's into `outs`."""
         for key, value, out in zip(keys, values, outs, strict=True):
             self.store.broadcast(key, value, out)
 
     def push(
         self, keys: Sequence[Key], values: Arrays, outs: Arrays | None, priorities: Sequence[int]
     ) -> None:
-        """Send values; the results go into `outs`, here or by `pull`.
+        """Push values; the results are written into `outs` here or by `pull`.
 
         Without `outs` the sums replace the values.
         """
@@ -49,10 +49,10 @@ class KeyedExchange:
                 self.store.pushpull(key, values[i], out=outs[i], priority=priorities[i])
 
     def pull(self, keys: Sequence[Key], outs: Arrays, ignore_sparse: bool = True) -> None:
-        """Copy what the store keeps into `outs`."""
+        """Copy the stored values into `outs`."""
 
     def watch_gradients(self, keys: Sequence[Key], weights: Sequence[NDArray]) -> Any:
-        """Send gradients during backward; return None where the store cannot."""
+        """Start sending gradients during backward; return None if the store does not support it."""
         return None
 
 

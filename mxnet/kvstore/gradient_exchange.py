@@ -1,4 +1,4 @@
-"""The exchange of gradients and weights between devices, by a store and an updater."""
+"""Creation of stores, and exchange of gradients and weights between devices."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .._process import env
 from ..ndarray import NDArray
 from .exchange import exchange_with
 
-LARGE_WEIGHT = 16 * 1024 * 1024  # elements; with larger ones a "local" store only sums gradients
+LARGE_WEIGHT = 16 * 1024 * 1024  # elements; for larger weights a "local" store only sums
 
 
 def _create_kvstore(
     kvstore: Any, num_device: int, arg_params: Mapping[str, NDArray]
 ) -> tuple[Any, bool]:
-    """Return the store (None for a single device), and whether it updates the weights."""
+    """Return the store (None for a single device) and whether it updates the weights."""
     if kvstore is None:
         return None, False
     by_store = env.get("MXNET_UPDATE_ON_KVSTORE")
@@ -50,7 +50,7 @@ def _initialize_kvstore(
     param_names: Sequence[str],
     update_on_kvstore: bool,
 ) -> None:
-    """Put all parameters into the store, and synchronize the copies of the devices."""
+    """Initialize the store with all parameters, and synchronize the devices' copies."""
     exchange = exchange_with(kvstore)
     arrays = [list(on_devices) for on_devices in param_arrays]
     exchange.init(param_names, [arg_params[name] for name in param_names], arrays)

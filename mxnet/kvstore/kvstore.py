@@ -1,6 +1,6 @@
-"""`KVStore`: arrays by key that the devices of one process share.
+"""`KVStore`: arrays by key, shared by the devices of one process.
 
-Below the class: keys and values as users give them, and sums of one array over devices.
+Below the class: parsing of keys and values, and sums over devices.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COLLECTIVE = ("horovod", "byteps")
 
 
 def is_distributed(name: str) -> bool:
-    """Return whether stores of this name share arrays with other processes.
+    """Return whether stores of this name span several processes.
 
     Parameters
     ----------
@@ -51,15 +51,15 @@ def is_distributed(name: str) -> bool:
 class KVStore(KVStoreBase):
     """A store of one process; create it with `mx.kvstore.create`.
 
-    Pushed values are summed over devices. Without an updater the sum replaces the stored
-    array; with one the updater changes the stored array by the sum.
+    Pushed values are summed over devices. Without an updater the sum replaces the stored array;
+    otherwise the updater applies the sum to it.
 
     Parameters
     ----------
     handle
         Accepted for compatibility: the name of the store.
     names
-        Names that stores of this class have.
+        Names of this class of stores.
 
     >>> kv = mx.kvstore.create("local")
     >>> kv.init("w", mx.nd.zeros(2))
@@ -81,17 +81,17 @@ class KVStore(KVStoreBase):
         self._updater: Callable | None = None
         self._compression: TwoBit | None = None
 
-    # -- arrays in and out --------------------------------------------------------------------
+    # -- push and pull --------------------------------------------------------------------
 
     def init(self, key: Any, value: Any) -> None:
-        """Set the first values of keys, once per key, before they are pushed or pulled.
+        """Set the initial values of keys, once per key, before push and pull.
 
         Parameters
         ----------
         key : str, int or a list of them
-            Keys of one store are all str or all int.
+            A key, or a list of keys; all keys of a store must have the same type.
         value : NDArray, or one for each key
-            The array of a key, or one for each device; such a value for each key.
+            Array, or list with one array per device; a list of these for a list of keys.
         """
         entries = group_by_key("init", key, value)
         self._check_new(entries)
@@ -103,17 +103,17 @@ class KVStore(KVStoreBase):
         Parameters
         ----------
         key : str, int or a list of them
-            A key, or a list of keys: numbers or text.
+            A key, or a list of keys: int or str.
         value : NDArray, a list of one for each device, or such a list for each key
-            The array of a key, or one for each device; such a value for each key.
+            Array, or list with one array per device; a list of these for a list of keys.
         priority : int
-            Accepted; everything is done at once and in order.
+            Accepted for compatibility; has no effect.
         """
         sums: dict[Key, NDArray] = {}
         for one, values in group_by_key("push", key, value):
             stored = self._lookup(one, values)
             total = sum_over_devices(one, values, stored.context, self._compression)
-            if one in sums:  # a key given twice
+            if one in sums:  # a repeated key
                 total = total + sums[one]
             sums[one] = total
         self._apply(sums)
@@ -126,17 +126,17 @@ class KVStore(KVStoreBase):
         Parameters
         ----------
         key : str, int or a list of them
-            A key, or a list of keys: numbers or text.
+            A key, or a list of keys: int or str.
         out : NDArray, a list of one for each device, or such a list for each key
-            Where to copy to: an array, or one for each device; such a target for each key.
+            Output array, or list with one array per device; a list of these for a list of keys.
         priority : int
-            Accepted; everything is done at once and in order.
+            Accepted for compatibility; has no effect.
         ignore_sparse : bool
-            Leave row_sparse outputs as they are, with a warning: they are for `row_sparse_pull`.
+            Skip row_sparse outputs with a warning; use `row_sparse_pull` for them.
         """
         self._wait_pending()
         if out is None:
-            raise InvalidValue("pull needs out=: the arrays to fill.")
+            raise InvalidValue("pull needs out=, the arrays to fill.")
         for one, outputs in group_by_key("pull", key, out):
             stored = self._lookup(one, outputs)
             for output in dense_outputs(outputs) if ignore_sparse else outputs:
@@ -146,35 +146,35 @@ class KVStore(KVStoreBase):
                     stored.copyto(output)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
-        """Do `push` of values and `pull` into `out`, or back into the values.
+        """Push values and pull into `out`, or back into the values.
 
         Parameters
         ----------
         key
-            A key, or a list of keys: numbers or text.
+            A key, or a list of keys: int or str.
         value
-            The array of a key, or one for each device; such a value for each key.
+            Array, or list with one array per device; a list of these for a list of keys.
         out
-            Where to copy to: an array, or one for each device; such a target for each key.
+            Output array, or list with one array per device; a list of these for a list of keys.
         priority
-            Accepted for compatibility, without effect.
+            Accepted for compatibility; has no effect.
         """
         self.push(key, value, priority)
         self.pull(key, value if out is None else out, priority, ignore_sparse=False)
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
-        """Do `init` and `pull`: a key is broadcast once.
+        """Initialize a key and pull it; a key can be broadcast only once.
 
         Parameters
         ----------
         key
-            A key, or a list of keys: numbers or text.
+            A key, or a list of keys: int or str.
         value
-            The array of a key, or one for each device; such a value for each key.
+            Array, or list with one array per device; a list of these for a list of keys.
         out
-            Where to copy to: an array, or one for each device; such a target for each key.
+            Output array, or list with one array per device; a list of these for a list of keys.
         priority
-            Accepted for compatibility, without effect.
+            Accepted for compatibility; has no effect.
         """
         self.init(key, value)
         self.pull(key, out, priority)
@@ -182,18 +182,18 @@ class KVStore(KVStoreBase):
     def row_sparse_pull(
         self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None
     ) -> None:
-        """Copy some rows of stored row_sparse arrays into row_sparse outputs.
+        """Copy selected rows of stored row_sparse arrays into row_sparse outputs.
 
         Parameters
         ----------
         key : str, int or a list of them
-            A key, or a list of keys: numbers or text.
+            A key, or a list of keys: int or str.
         out : RowSparseNDArray, a list of one for each device, or such a list for each key
-            Where to copy to: an array, or one for each device; such a target for each key.
+            Output array, or list with one array per device; a list of these for a list of keys.
         priority : int
-            Accepted; everything is done at once and in order.
+            Accepted for compatibility; has no effect.
         row_ids : NDArray, or a list of one for each output
-            The rows, in any order; one that comes twice counts once.
+            Row indices, in any order; duplicates are ignored.
         """
         self._wait_pending()
         if out is None or row_ids is None:
@@ -212,8 +212,8 @@ class KVStore(KVStoreBase):
     def _pull_rows(self, key: Key, outputs: list[NDArray], row_ids: list[NDArray]) -> None:
         if len(outputs) != len(row_ids):
             raise MXNetError(
-                f"row_sparse_pull of key {key}: {len(outputs)} outputs need as many row_ids, "
-                f"got {len(row_ids)}."
+                f"row_sparse_pull of key {key}: {len(outputs)} outputs need the same number of "
+                f"row_ids, got {len(row_ids)}."
             )
         stored: Any = self._lookup(key, outputs)
         if stored.stype != "row_sparse":
@@ -231,17 +231,17 @@ class KVStore(KVStoreBase):
             stored.retain(chosen).copyto(output)
 
     def _wait_pending(self) -> None:
-        """Wait for pending pushes; in this store none are pending."""
+        """Wait for pending pushes; this store has none."""
 
     def watch_gradients(self, keys: Sequence[Key], weights: Sequence[NDArray]) -> Any:
-        """Send gradients during backward; return None, as nothing leaves the process.
+        """Return None: a store of one process sends nothing.
 
         Parameters
         ----------
         keys
             Keys of the weights.
         weights
-            Arrays whose gradients are pushed.
+            The weights.
         """
         return None
 
@@ -258,12 +258,12 @@ class KVStore(KVStoreBase):
         self._set_updater(opt.get_updater(optimizer))
 
     def _set_updater(self, updater: Callable[[Key, NDArray, NDArray], None]) -> None:
-        """Set ``updater(key, sum, stored)``, which changes the stored array on each push."""
+        """Set ``updater(key, sum, stored)``, called on each push to update the stored array."""
         self._updater = updater
 
     @property
     def updater(self) -> Callable | None:
-        """What applies pushed values, or None."""
+        """The updater that applies pushed values, or None."""
         return self._updater
 
     def _apply(self, sums: Mapping[Key, NDArray]) -> None:
@@ -284,21 +284,21 @@ class KVStore(KVStoreBase):
             self._stored[key] = value.copy()
 
     def save_optimizer_states(self, fname: Any, dump_optimizer: bool = False) -> None:
-        """Write the optimizer's states to a file, with `dump_optimizer` the optimizer too.
+        """Save the optimizer's states to a file.
 
         Parameters
         ----------
         fname
             Path of the file.
         dump_optimizer
-            Whether to write the optimizer too.
+            Whether to save the optimizer too.
         """
         self._wait_pending()
         with replacing(local_path(fname)) as file:
             file.write(self._states_of("save").get_states(dump_optimizer))
 
     def load_optimizer_states(self, fname: Any) -> None:
-        """Read a file of `save_optimizer_states`, written here or by MXNet.
+        """Load a file of `save_optimizer_states`, of MXNext or MXNet.
 
         Parameters
         ----------
@@ -315,12 +315,12 @@ class KVStore(KVStoreBase):
         return self._updater
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
-        """Send two bits per value, ``{'type': '2bit', 'threshold': 0.5}``; 'device' stores only.
+        """Compress gradients to two bits per value; supported by 'device' stores only.
 
         Parameters
         ----------
         compression_params
-            Type and threshold.
+            Parameters of the compression, ``{'type': '2bit', 'threshold': 0.5}``.
         """
         if self._name not in DEVICE:
             raise MXNetError("Gradient compression is not supported for this type of kvstore")
@@ -341,7 +341,7 @@ class KVStore(KVStoreBase):
 
     @property
     def type(self) -> str:
-        """The name that the store was created with."""
+        """The name with which the store was created."""
         return self._name
 
     @property
@@ -384,7 +384,7 @@ class KVStore(KVStoreBase):
             )
 
     def _lookup(self, key: Key, values: Sequence[NDArray]) -> NDArray:
-        """Return the stored array of a key; values that do not fit it are refused."""
+        """Return the stored array of a key; raise if values do not match it."""
         self._check_kind(key)
         stored = self._stored.get(key)
         if stored is None:
@@ -399,7 +399,7 @@ class KVStore(KVStoreBase):
 
 
 class KeyTypeError(InvalidType):
-    """A key is neither str nor int, or a value is not an array."""
+    """Raised if a key is neither str nor int, or a value is not an array."""
 
 
 def _key(key: Any) -> Key:
@@ -421,7 +421,7 @@ def _arrays(verb: str, key: Key, value: Any) -> list[NDArray]:
 
 
 def dense_outputs(outputs: list[NDArray]) -> list[NDArray]:
-    """Return the dense arrays among the outputs of a pull, with a warning if there are others."""
+    """Return the dense outputs of a pull; warn if there are others."""
     dense = [out for out in outputs if out.stype == "default"]
     if len(dense) != len(outputs):
         warnings.warn(
@@ -444,12 +444,12 @@ def group_by_key(verb: str, key: Any, value: Any) -> list[tuple[Key, list[NDArra
         return [(key, _arrays(verb, key, value))]
     keys = [_key(k) for k in key]
     if len({type(k) for k in keys}) > 1:
-        raise InvalidValue(f"inconsistent types of keys: {key}; give all str or all int")
+        raise InvalidValue(f"inconsistent types of keys: {key}; use all str or all int")
     if not isinstance(value, list | tuple) or len(value) != len(keys):
         count = len(value) if isinstance(value, list | tuple) else 1
         raise InvalidValue(
-            f"{verb} got {len(keys)} keys but {count} values: give a list with an array, or a list "
-            "of arrays, for each key."
+            f"{verb} got {len(keys)} keys but {count} values: pass an array, or a list of arrays, "
+            "for each key."
         )
     return [(k, _arrays(verb, k, v)) for k, v in zip(keys, value, strict=True)]
 
@@ -457,7 +457,7 @@ def group_by_key(verb: str, key: Any, value: Any) -> list[tuple[Key, list[NDArra
 def sum_over_devices(
     key: Any, values: Sequence[NDArray], context: Context, compression: TwoBit | None = None
 ) -> NDArray:
-    """Return the sum of arrays as a new array on a device, after compressing each one."""
+    """Return the sum of arrays, compressed if requested, as a new array on a device."""
     if len({v.stype for v in values}) > 1:
         kinds = ", ".join(v.stype for v in values)
         raise MXNetError(f"Values of key {key} have different storage types: {kinds}.")

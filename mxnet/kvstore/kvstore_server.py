@@ -1,4 +1,4 @@
-"""The roles of a job that are not workers: servers and the scheduler.
+"""The roles of servers and the scheduler in a job.
 
 MXNet's launchers start the same program in every role. `mxnet._process.role` turns a process whose
 ``DMLC_ROLE`` is server or scheduler into ``python -m mxnet.kvstore``, which calls `run_role` and
@@ -31,7 +31,7 @@ POLL_SECONDS = 0.1
 
 
 class KVStoreServer:
-    """Serves a distributed store.
+    """Server of a distributed store.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class KVStoreServer:
         self.init_logging = False
 
     def run(self) -> NoReturn:
-        """Not supported: a process becomes a server by DMLC_ROLE=server, before it has a store."""
+        """Not supported: a process becomes a server by DMLC_ROLE=server."""
         raise MXNetError(
             f"A store of type {self.kvstore.type!r} has no servers to run here. Servers are "
             "processes with DMLC_ROLE=server, which `mx launch -s` starts."
@@ -80,7 +80,7 @@ def _run_scheduler(job: Job) -> int:
 
 
 def _run_server(job: Job) -> int:
-    """Serve arrays of `dist_async` if a worker uses it; else wait for the end."""
+    """Serve arrays if a worker uses `dist_async`; else wait for the end of the job."""
     store = open_store(job, env.get("MXNET_KVSTORE_CONNECT_TIMEOUT"))
     store.set_timeout(datetime.timedelta(seconds=silence_limit()))
     number = store.add("server arrivals", 1) - 1
@@ -99,7 +99,7 @@ def _run_server(job: Job) -> int:
 
 
 def await_workers(store: JobStore, size: int, each_time: Callable[[], None] | None = None) -> int:
-    """Wait until all workers have left; return 0, or 1 if one failed or none was seen."""
+    """Wait until all workers have left; return 0, or 1 if one failed or none joined."""
     limit = env.get("MXNET_KVSTORE_CONNECT_TIMEOUT")
     quiet = 2 * silence_limit()
     last, since = None, time.monotonic()

@@ -1,13 +1,13 @@
-"""`ShardedUpdater`: an updater whose states are split over the workers (ZeRO, stage 1).
+"""`ShardedUpdater`: an updater with states sharded over the workers (ZeRO, stage 1).
 
-Each worker owns some rows of every weight, keeps the optimizer's states of these rows only, and
-updates them; the others receive the new rows. Files hold whole states, so that they can be loaded
-by any number of workers, and by MXNet.
+Each worker owns some rows of every weight, keeps only the optimizer's states of these rows, updates
+them, and sends the new rows to the others. Files have complete states, so that any number of
+workers, and MXNet, can load them.
 
-Programs save on rank 0 alone (``if store.rank == 0: trainer.save_states(...)``), while the other
-workers continue with their next step, or end. So states are not gathered by a collective: a thread
-of each worker (`ShardExchange`) answers requests through the job's key-value service. The states
-cannot change meanwhile, because a step needs all workers and one of them waits for the answers.
+Programs save on rank 0 only (``if store.rank == 0: trainer.save_states(...)``), while other workers
+continue or exit. So states are not gathered by a collective: a thread in each worker
+(`ShardExchange`) answers requests through the job's key-value service. The states do not change
+meanwhile, because a step needs all workers, and one of them waits for the answers.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from .base import Key
 
 __all__ = ["ShardedUpdater", "make_updater"]
 POLL_SECONDS = 0.1
-PATIENCE_SECONDS = 2.0  # in a collective after which a worker that has ended is missed
-REQUEST = "a request for optimizer states"  # what a worker does that saves
-CHUNK_BYTES = 4 * 2**20  # of one entry of the key-value service
+PATIENCE_SECONDS = 2.0  # seconds in a collective after which a missing worker is reported
+REQUEST = "a request for optimizer states"  # description of saving, for error messages
+CHUNK_BYTES = 4 * 2**20  # maximum size of an entry of the key-value service
 
 
 def make_updater(
     optimizer: opt.Optimizer, group: Group, stored: Mapping[Key, NDArray]
 ) -> opt.Updater:
-    """Return an updater for stored weights, if possible a sharded one."""
+    """Return an updater for stored weights, sharded if possible."""
     kind = optimizer.shards_by if takes_all(optimizer) else None
     is_possible = kind is not None and group.size > 1 and group.job is not None
     if not is_possible or env.get("MXNET_KVSTORE_SHARD_MB") < 0 or not _has_states(optimizer):
@@ -63,7 +63,7 @@ def _has_states(optimizer: opt.Optimizer) -> bool:
 
 
 class ShardedUpdater(opt.Updater):
-    """Updates this worker's rows of weights, if the weights are large enough together.
+    """Updates this worker's rows of the weights, if these are large enough in total.
 
     `stored` are the weights of a store, the same on all workers.
     """
@@ -75,16 +75,16 @@ class ShardedUpdater(opt.Updater):
         self._group, self._stored = group, stored
         self.partition = Partition(group.size, splits=optimizer.shards_by == "rows")
         self.reducer = ShardedReducer(group, self.partition, None)
-        self._seen = 0  # stored weights at the last call of `prepare`
-        self._is_worthwhile: bool | None = None  # not decided before all weights are there
+        self._seen = 0  # number of weights at the last call of `prepare`
+        self._is_worthwhile: bool | None = None  # None until all weights are known
         self._exchange: ShardExchange | None = None
         self._gatherings: deque[Gathering] = deque()
         self._rows: dict[Key, tuple[Tensor, NDArray]] = {}  # weights, and this worker's rows
 
-    # -- who owns what ------------------------------------------------------------------------
+    # -- ownership of rows ------------------------------------------------------------------------
 
     def prepare(self) -> bool:
-        """Assign the weights added since the last call; return whether states are split."""
+        """Assign rows of the weights added since the last call; return whether any is sharded."""
         if self._seen == len(self._stored):
             return bool(self._is_worthwhile)
         self._seen = len(self._stored)
@@ -105,12 +105,12 @@ class ShardedUpdater(opt.Updater):
             self._exchange.release()
 
     def is_sharded(self, key: Key) -> bool:
-        """Return whether the states of a key are split."""
+        """Return whether the states of a key are sharded."""
         return key in self.partition
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the states that this worker keeps."""
+        """Number of bytes of the states on this worker."""
         return sum(array.nbytes for state in self.states.values() for array in _leaves(state))
 
     def _own_rows(self, key: Key) -> NDArray:
@@ -129,7 +129,7 @@ class ShardedUpdater(opt.Updater):
     # -- updating -----------------------------------------------------------------------------
 
     def step(self, keys: Sequence[Key], sums: Mapping[Key, Tensor]) -> None:
-        """Update this worker's rows by their gradients, and start to send them; see `finish`.
+        """Update this worker's rows by their gradients, and start sending them; see `finish`.
 
         `keys` are all keys of the step; `sums` are gradients of the rows that this worker owns.
         """
@@ -144,12 +144,12 @@ class ShardedUpdater(opt.Updater):
             self._gatherings.popleft().finish("updated weights")
 
     def finish(self) -> None:
-        """Wait until this worker has the rows that others have updated."""
+        """Wait for the rows updated by other workers."""
         while self._gatherings:
             self._gatherings.popleft().finish("updated weights")
 
     def step_by_whole(self, sums: Mapping[Key, Tensor]) -> None:
-        """Do `step` by gradients of whole weights, and `finish`."""
+        """Run `step` with gradients of whole weights, and `finish`."""
         owned = {}
         for key, total in sums.items():
             if self._owns(key):
@@ -159,7 +159,7 @@ class ShardedUpdater(opt.Updater):
         self.finish()
 
     def step_by_rows(self, key: Key, total: Any) -> None:
-        """Update by a row_sparse gradient of a whole weight; only changed rows are sent."""
+        """Update by a row_sparse gradient of a whole weight, and send only changed rows."""
         bounds, indices = self.partition[key], total._indices
         positions = [_find_rows(indices, *bound) for bound in bounds]
         first, last = positions[self._group.rank]
@@ -171,7 +171,8 @@ class ShardedUpdater(opt.Updater):
         else:
             self._count([key])
         whole = plain(self._stored[key])
-        optimizer = cast(ListOptimizer, self.optimizer)  # others are not split; see `make_updater`
+        # Others are not sharded; see `make_updater`.
+        optimizer = cast(ListOptimizer, self.optimizer)
         if not optimizer._is_lazy(self._stored[key], total):
             Gathering(self.reducer, [whole], [bounds]).finish("updated weights")
             return
@@ -188,11 +189,11 @@ class ShardedUpdater(opt.Updater):
     # -- files --------------------------------------------------------------------------------
 
     def own_states(self) -> bytes:
-        """Return the states that this worker keeps."""
+        """Return the states on this worker."""
         return super().get_states()
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
-        """Return the states as a single worker would have them; see `Updater.get_states`.
+        """Gather the complete states; see `Updater.get_states`.
 
         Any worker may call it, alone or together with others.
         """
@@ -206,7 +207,7 @@ class ShardedUpdater(opt.Updater):
         return dump_states((whole, self.optimizer) if dump_optimizer else whole)
 
     def set_states(self, states: bytes) -> None:
-        """Keep this worker's part of whole states; see `Updater.set_states`."""
+        """Load this worker's part of complete states; see `Updater.set_states`."""
         previous = self.optimizer
         super().set_states(states)
         if self.optimizer.shards_by != previous.shards_by:
@@ -228,7 +229,7 @@ class ShardedUpdater(opt.Updater):
 
 
 def _find_rows(indices: Tensor, start: int, stop: int) -> tuple[int, int]:
-    """Return the range of the sorted row numbers from start to stop.
+    """Return the range of sorted row indices between start and stop.
 
     >>> _find_rows(torch.tensor([2, 5, 7]), 3, 7)
     (1, 2)
@@ -251,7 +252,7 @@ def _map_arrays(function: Any, state: Any) -> Any:
 
 
 def _join_rows(parts: Sequence[Any]) -> Any:
-    """Return the state whose rows several workers have."""
+    """Concatenate the rows of a state from several workers."""
     first = parts[0]
     if isinstance(first, tuple | list):
         return type(first)(_join_rows(kind) for kind in zip(*parts, strict=True))
@@ -260,11 +261,12 @@ def _join_rows(parts: Sequence[Any]) -> Any:
     return wrap_plain(NDArray, torch.cat([plain(part) for part in parts]))
 
 
-_exchanges: list[weakref.ref[ShardExchange]] = []  # of this process, the same on all workers
+# Of this process, in the same order on all workers.
+_exchanges: list[weakref.ref[ShardExchange]] = []
 
 
 class ShardExchange:
-    """Collects the optimizer states of all workers, and answers other workers that collect them.
+    """Collects the optimizer states of all workers, and answers requests of other workers.
 
     The updater's ``own_states`` are served until all workers have called `release`.
     """
@@ -274,15 +276,15 @@ class ShardExchange:
             atexit.register(_finish, group)
         _exchanges.append(weakref.ref(self))
         self._group, self._name = group, f"states/{len(_exchanges)}"
-        self._updater: Any = updater  # kept while any worker may ask for its states
+        self._updater: Any = updater  # kept while any worker may request its states
         self._is_released = False
-        self._store = group.store.clone()  # the thread's own connection
+        self._store = group.store.clone()  # connection of the thread
         self._answered = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="mxnet-states", daemon=True)
         self._thread.start()
 
-    # -- asking -------------------------------------------------------------------------------
+    # -- requests -------------------------------------------------------------------------------
 
     def collect(self, own: bytes) -> list[bytes]:
         """Return the states of all workers by rank; `own` are this worker's."""
@@ -324,7 +326,7 @@ class ShardExchange:
 
     def _serve(self) -> None:
         is_counted, name = False, f"{self._name}/released"
-        with contextlib.suppress(RuntimeError):  # the service is gone: so is the job
+        with contextlib.suppress(RuntimeError):  # the service is gone, and so is the job
             while not self._stop.wait(POLL_SECONDS):
                 self._answer()
                 if self._is_released and not is_counted:
@@ -351,7 +353,7 @@ class ShardExchange:
 
 
 def _finish(group: Group) -> None:
-    """At exit, answer until all workers have reached theirs: one may still save."""
+    """At exit, answer requests until all workers exit: one may still save."""
     if not group.monitor.has_failed and not group.is_closed:
         with contextlib.suppress(RuntimeError):
             group.store.add("states/ended", 1)
@@ -365,7 +367,7 @@ def _finish(group: Group) -> None:
 
 
 def _check_needed(group: Group) -> None:
-    """Report this worker, which has ended, if another one waits for it in a collective."""
+    """Report the end of this worker if another one waits for it in a collective."""
     for rank in range(group.size):
         beat = group.monitor.beat_of(rank)
         is_waiting = beat["doing"] != REQUEST and not beat["doing"].startswith(OWN_WORK)

@@ -1,4 +1,4 @@
-"""Metrics: how well predictions fit labels, accumulated over batches."""
+"""Evaluation metrics, accumulated over batches."""
 
 from __future__ import annotations
 
@@ -51,6 +51,6 @@ __all__ = [
     "register",
 ]
 
-for _name in __all__:  # MXNet's classes print this module
+for _name in __all__:  # module in MXNet's class names
     if isinstance(globals()[_name], type):
         globals()[_name].__module__ = __name__

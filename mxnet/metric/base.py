@@ -1,7 +1,7 @@
 """`EvalMetric`: sums over batches, since `reset_local` (local) and since `reset` (global).
 
-A metric computes on the device of the predictions. Sums on a GPU stay there and are read only on
-request, so no batch waits for a transfer.
+A metric is computed on the device of the predictions. Sums on a GPU are read only on request, so no
+batch waits for a transfer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 
 class _Sum:
-    """A sum of a metric; pending sums on devices are added before it is read or set."""
+    """A sum of a metric; pending sums on devices are added before reading or setting it."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.slot = "_" + name
@@ -45,19 +45,19 @@ class _Sum:
 
 
 class EvalMetric:
-    """Base class of all metrics: a sum and a count, whose quotient is the value.
+    """Base class of all metrics; the value is a sum divided by a count.
 
-    A subclass overrides `update`, where it adds to ``sum_metric`` and ``num_inst``; one that
-    passes ``has_global_stats=True`` adds to ``global_sum_metric`` and ``global_num_inst`` too.
+    Subclasses override `update` to add to ``sum_metric`` and ``num_inst``, and with
+    ``has_global_stats=True`` also to ``global_sum_metric`` and ``global_num_inst``.
 
     Parameters
     ----------
     name : str
-        Name of the metric, as it is shown.
+        Name of the metric.
     output_names : list of str, optional
-        Which outputs `update_dict` takes, in this order; by default all.
+        Names of the outputs that `update_dict` uses, in this order; by default all.
     label_names : list of str, optional
-        Which labels `update_dict` takes, in this order; by default all.
+        Names of the labels that `update_dict` uses, in this order; by default all.
 
     >>> metric = mx.metric.Accuracy()
     >>> metric.update([nd.array([1, 0])], [nd.array([[0.1, 0.9], [0.2, 0.8]])])
@@ -88,7 +88,7 @@ class EvalMetric:
         return f"EvalMetric: {dict(self.get_name_value())}"
 
     def get_config(self) -> dict[str, Any]:
-        """Return the configuration from which `create` makes this metric."""
+        """Return the configuration for `create`."""
         return {
             **self._kwargs,
             "metric": type(self).__name__,
@@ -135,7 +135,7 @@ class EvalMetric:
         self.sum_metric = 0.0
 
     def get(self) -> tuple[Any, Any]:
-        """Return the name and the value since the last reset, local or not; NaN without samples."""
+        """Return the name and the value since the last reset; NaN without samples."""
         return self.name, quotient(self.sum_metric, self.num_inst)
 
     def get_global(self) -> tuple[Any, Any]:
@@ -145,7 +145,7 @@ class EvalMetric:
         return self.name, quotient(self.global_sum_metric, self.global_num_inst)
 
     def get_name_value(self) -> list[tuple[str, float]]:
-        """Return pairs of name and value since the last reset, local or not."""
+        """Return pairs of name and value since the last reset."""
         return _as_pairs(*self.get())
 
     def get_global_name_value(self) -> list[tuple[str, float]]:
@@ -187,7 +187,7 @@ _create = registry.get_create_func(EvalMetric, "metric")
 def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
     """Create a metric from its name, from a function, or from a list of these.
 
-    Further arguments go to the metric, or to each one of the list.
+    Further arguments are passed to the metric, or to each metric of a list.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ class CompositeEvalMetric(EvalMetric):
     metrics
         The metrics, or their names.
     name
-        Name of the metric, as it is shown.
+        Name of the metric.
 
     >>> both = mx.metric.CompositeEvalMetric(["acc", mx.metric.F1()])
     >>> both.get_name_value()
@@ -235,7 +235,7 @@ class CompositeEvalMetric(EvalMetric):
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
     ) -> None:
-        self.metrics: list[EvalMetric] = []  # while it is empty: metrics given keep their sums
+        self.metrics: list[EvalMetric] = []  # while it is empty: passed metrics keep their sums
         super().__init__(name, output_names, label_names, has_global_stats=True)
         self.metrics = [create(metric) for metric in metrics or ()]
 
@@ -244,7 +244,7 @@ class CompositeEvalMetric(EvalMetric):
         self.metrics.append(create(metric))
 
     def get_metric(self, index: int) -> EvalMetric:
-        """Return the metric at a place."""
+        """Return the metric at an index."""
         try:
             return self.metrics[index]
         except IndexError:
@@ -279,7 +279,7 @@ class CompositeEvalMetric(EvalMetric):
             metric.reset_local()
 
     def get(self) -> tuple[list[str], list[float]]:
-        """Return the names and the values since the last reset, local or not."""
+        """Return the names and the values since the last reset."""
         return _unzip(metric.get_name_value() for metric in self.metrics)
 
     def get_global(self) -> tuple[list[str], list[float]]:
@@ -287,16 +287,16 @@ class CompositeEvalMetric(EvalMetric):
         return _unzip(metric.get_global_name_value() for metric in self.metrics)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the configuration from which `create` makes this metric."""
+        """Return the configuration for `create`."""
         return {**super().get_config(), "metrics": [metric.get_config() for metric in self.metrics]}
 
 
 def check_label_shapes(
     labels: Any, preds: Any, wrap: bool = False, shape: bool = False
 ) -> tuple[Any, Any]:
-    """Check that labels and predictions have equal length, or with `shape` equal shapes.
+    """Raise unless labels and predictions have equal lengths, or with `shape` equal shapes.
 
-    With `wrap` an array by itself is returned as a list of one.
+    With `wrap` a single array is returned as a list of one.
 
     Parameters
     ----------
@@ -305,9 +305,9 @@ def check_label_shapes(
     preds
         The predictions: an array, or a list.
     wrap
-        Whether an array by itself is returned as a list of one.
+        Whether to return a single array as a list of one.
     shape
-        Whether shapes are compared; else the numbers of arrays.
+        Whether to compare shapes; otherwise the numbers of arrays.
 
     >>> mx.metric.check_label_shapes([1], [1, 2])
     Traceback (most recent call last):
@@ -338,28 +338,28 @@ def as_tensor(array: Any) -> Tensor:
         return plain(array if sparse is None else sparse.tostype("default"))
     if isinstance(array, Tensor):
         return array.detach()
-    return torch.from_numpy(np.array(array))  # a copy: torch takes no read-only memory
+    return torch.from_numpy(np.array(array))  # a copy: torch does not support read-only memory
 
 
 def as_float(tensor: Tensor) -> Tensor:
-    """Return the values in a type that can be summed."""
+    """Convert to a data type that can be summed."""
     if tensor.dtype in _HALVES:
         return tensor.float()
     return tensor if tensor.is_floating_point() else tensor.to(wide(tensor))
 
 
 def wide(tensor: Tensor) -> torch.dtype:
-    """Return the widest float type that the tensor's device has."""
+    """Return the widest floating-point type of the tensor's device."""
     return accelerator.widest_float(tensor.device)
 
 
 def stays_on_device(tensor: Tensor) -> bool:
-    """Return whether reading the tensor now would block on its device."""
+    """Return whether reading the tensor would wait for its device."""
     return not tensor.is_cpu
 
 
 def quotient(total: Any, count: Any) -> Any:
-    """Return total / count as a Python float, NaN where nothing was counted."""
+    """Return total / count as a Python float, NaN for a count of 0."""
     if isinstance(count, int | float | np.generic) and count == 0:
         return math.nan
     value: Any = total / count
@@ -367,7 +367,7 @@ def quotient(total: Any, count: Any) -> Any:
         value = value.asnumpy()
     try:
         return float(value)
-    except TypeError:  # a subclass may count several things at once
+    except TypeError:  # a subclass may have several counts
         return value
 
 

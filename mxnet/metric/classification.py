@@ -25,11 +25,11 @@ from .base import (
 
 Names = Sequence[str] | None
 Average = Literal["macro", "micro"]
-MAX_CLASSES = 8192  # a confusion matrix of doubles for that many takes 512 MB
+MAX_CLASSES = 8192  # number of classes; a confusion matrix of doubles takes 512 MB
 
 
 def class_ids(label: Tensor, pred: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """Return labels and predicted classes as flat integers; the argmax of scores."""
+    """Return labels and predicted classes (the argmax of scores) as flat integers."""
     if pred.shape != label.shape:
         if not -pred.ndim <= axis < pred.ndim:
             raise AxisOutOfRange(
@@ -46,12 +46,12 @@ def class_ids(label: Tensor, pred: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 @alias("acc")
 @inherits_parameters
 class Accuracy(EvalMetric):
-    """The fraction of right predictions: class ids, or scores along `axis`.
+    """The fraction of correct predictions, given as class ids or as scores along `axis`.
 
     Parameters
     ----------
     axis
-        Where the classes are in the predictions.
+        Axis of the classes in the predictions.
 
     >>> metric = mx.metric.Accuracy()
     >>> metric.update(nd.array([0, 1, 1]), nd.array([[0.3, 0.7], [0, 1], [0.4, 0.6]]))
@@ -77,7 +77,7 @@ class Accuracy(EvalMetric):
 
 
 def f1_score(tp: float, fp: float, tn: float, fn: float) -> float:
-    """Return the harmonic mean of precision and recall; 0 where they are not defined."""
+    """Return the harmonic mean of precision and recall; 0 if undefined."""
     return 2 * tp / (2 * tp + fp + fn) if tp else 0.0
 
 
@@ -89,7 +89,7 @@ def matthews(tp: float, fp: float, tn: float, fn: float) -> float:
 
 
 class _BinaryMetric(EvalMetric):
-    """A score of the four counts: the mean over batches (macro), or of all samples (micro)."""
+    """A score of the confusion counts: the mean over batches (macro), or of all samples (micro)."""
 
     _score = staticmethod(f1_score)
 
@@ -121,7 +121,7 @@ class _BinaryMetric(EvalMetric):
         super().reset()
 
     def reset_local(self) -> None:
-        """Reset the numbers of `get`, but not those of `get_global`."""
+        """Reset the counts of `get`, but not those of `get_global`."""
         self._counts = [0, 0, 0, 0]
         super().reset_local()
 
@@ -154,12 +154,12 @@ def _added(first: list[int], second: list[int]) -> list[int]:
 @register
 @inherits_parameters
 class F1(_BinaryMetric):
-    """The F1 score of a binary classifier: ``2 p r / (p + r)`` of precision and recall.
+    """The F1 score of a binary classifier: ``2 p r / (p + r)`` with precision p and recall r.
 
     Parameters
     ----------
     average : {'macro', 'micro'}
-        The mean of the batches' scores, or the score of all samples together.
+        ``'macro'``: mean of the batches' scores; ``'micro'``: score of all samples.
 
     >>> metric = mx.metric.F1()
     >>> metric.update(nd.array([0, 1, 1]), nd.array([[0.3, 0.7], [0, 1], [0.4, 0.6]]))
@@ -185,7 +185,7 @@ class MCC(_BinaryMetric):
     Parameters
     ----------
     average
-        ``'macro'`` for the mean of the batches' scores, ``'micro'`` for that of all samples.
+        ``'macro'``: mean of the batches' scores; ``'micro'``: score of all samples.
 
     >>> metric = mx.metric.MCC()
     >>> metric.update(nd.array([0, 1, 1]), nd.array([[0.7, 0.3], [0, 1], [0.6, 0.4]]))
@@ -210,12 +210,12 @@ class MCC(_BinaryMetric):
 class PCC(EvalMetric):
     """Pearson's correlation of labels and predicted classes: Matthews' for any number of classes.
 
-    It is computed from the confusion matrix of all samples, which grows with the classes seen.
+    It is computed from a confusion matrix, which grows with the number of classes.
 
     Parameters
     ----------
     has_global_stats
-        Whether values since the beginning are kept too.
+        Whether to keep global values too.
 
     >>> metric = mx.metric.PCC()
     >>> metric.update(nd.array([0, 1, 2]), nd.array([[9, 0, 0], [0, 9, 0], [0, 9, 0]]))
@@ -250,7 +250,7 @@ class PCC(EvalMetric):
             if not label.numel():
                 continue
             self._grow(int(torch.maximum(label.max(), chosen.max())) + 1)
-            # A negative class counts from the end, as an index does.
+            # A negative class counts from the end, like an index.
             cells = chosen.remainder(self.k) * self.k + label.remainder(self.k)
             counts = torch.bincount(cells, minlength=self.k**2)
             batch = counts.reshape(self.k, self.k).cpu().numpy()
@@ -266,7 +266,7 @@ class PCC(EvalMetric):
         self.reset_local()
 
     def reset_local(self) -> None:
-        """Reset the numbers of `get`, but not those of `get_global`."""
+        """Reset the counts of `get`, but not those of `get_global`."""
         self.num_inst = 0
         self.lcm = np.zeros((self.k, self.k))
 
@@ -276,8 +276,8 @@ class PCC(EvalMetric):
             return
         if classes > MAX_CLASSES:
             raise ValueError(
-                f"PCC met class {classes - 1}; it keeps a confusion matrix, and takes classes "
-                f"below {MAX_CLASSES}."
+                f"PCC met class {classes - 1}; it has a confusion matrix, for classes below "
+                f"{MAX_CLASSES}."
             )
         self.lcm = np.pad(self.lcm, ((0, more), (0, more)))
         self.gcm = np.pad(self.gcm, ((0, more), (0, more)))
@@ -294,7 +294,7 @@ def multiclass_correlation(confusion: np.ndarray) -> float:
 
 
 class _LogLoss(EvalMetric):
-    """The mean of ``-log(p + eps)``, where p is the probability given to the right class."""
+    """The mean of ``-log(p + eps)``, where p is the predicted probability of the true class."""
 
     def __init__(self, eps: float, name: str, output_names: Names, label_names: Names) -> None:
         super().__init__(name, output_names, label_names, eps=eps, has_global_stats=True)
@@ -317,7 +317,7 @@ class _LogLoss(EvalMetric):
             self._tally(-torch.log(as_float(probability) + self.eps).sum(), len(label))
 
     def _check_range(self, label: Tensor, classes: int) -> None:
-        """Check labels at once, or those on a device when the metric is read."""
+        """Check labels immediately, or when the metric is read if they are on a device."""
         if not label.numel():
             return
         low, high = label.aminmax()
@@ -343,12 +343,12 @@ class _LogLoss(EvalMetric):
 @alias("ce")
 @inherits_parameters
 class CrossEntropy(_LogLoss):
-    """The mean cross entropy: ``-log(p + eps)`` of the probability of the right class.
+    """The mean cross entropy: ``-log(p + eps)`` of the true class.
 
     Parameters
     ----------
     eps
-        Small number added to probabilities, against the logarithm of 0.
+        Small constant added to probabilities to avoid the logarithm of 0.
 
     >>> metric = mx.metric.CrossEntropy()
     >>> metric.update(nd.array([0, 1]), nd.array([[0.5, 0.5], [0, 1]]))
@@ -370,12 +370,12 @@ class CrossEntropy(_LogLoss):
 @alias("nll_loss")
 @inherits_parameters
 class NegativeLogLikelihood(_LogLoss):
-    """The mean negative log likelihood: ``-log(p + eps)`` of the right class.
+    """The mean negative log likelihood: ``-log(p + eps)`` of the true class.
 
     Parameters
     ----------
     eps
-        Small number added to probabilities, against the logarithm of 0.
+        Small constant added to probabilities to avoid the logarithm of 0.
 
     >>> metric = mx.metric.NegativeLogLikelihood()
     >>> metric.update(nd.array([0, 1]), nd.array([[0.5, 0.5], [0, 1]]))
@@ -396,14 +396,14 @@ class NegativeLogLikelihood(_LogLoss):
 @register
 @inherits_parameters
 class Perplexity(EvalMetric):
-    """``exp`` of the mean of ``-log(p)`` of the right class; 1 is perfect.
+    """``exp`` of the mean of ``-log(p)`` of the true class; 1 is perfect.
 
     Parameters
     ----------
     ignore_label : int or None
-        The label of samples that do not count, such as padding.
+        Label of samples to ignore, such as padding.
     axis : int
-        Where the classes are in the predictions.
+        Axis of the classes in the predictions.
 
     >>> metric = mx.metric.Perplexity(ignore_label=None)
     >>> metric.update(nd.array([0, 1]), nd.array([[0.5, 0.5], [0, 1]]))
@@ -446,7 +446,7 @@ class Perplexity(EvalMetric):
             self._tally(-probabilities.clamp(min=1e-10).log().sum(), count)
 
     def get(self) -> tuple[str, float]:
-        """Return the name and the value since the last reset, local or not; NaN without samples."""
+        """Return the name and the value since the last reset; NaN without samples."""
         return self.name, _exp(super().get()[1])
 
     def get_global(self) -> tuple[str, float]:
@@ -470,7 +470,7 @@ class TopKAccuracy(EvalMetric):
     Parameters
     ----------
     top_k
-        How many of the highest scores count.
+        Number of highest scores.
 
     >>> metric = mx.metric.TopKAccuracy(top_k=2)
     >>> metric.update(nd.array([2, 2]), nd.array([[0.1, 0.6, 0.3], [0.5, 0.4, 0.1]]))
@@ -506,7 +506,7 @@ class TopKAccuracy(EvalMetric):
 
 
 def ranks(pred: Tensor, label: Tensor) -> Tensor:
-    """Return the rank of the label's class, from 0; among equal scores the last class is first.
+    """Return the rank of the label's class, from 0; of equal scores the last class ranks first.
 
     NaN ranks first, as in a sort. A class that does not exist ranks last.
     """

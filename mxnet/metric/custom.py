@@ -87,10 +87,10 @@ class CustomMetric(EvalMetric):
     feval : callable
         Function of a label and a prediction, both NumPy arrays.
     name : str, optional
-        By default the function's own name.
+        Name of the metric; by default the function's own.
     allow_extra_outputs : bool
-        Whether there may be more predictions than labels; the first ones are taken then. An
-        array outside of a list counts as the list of its rows then, as in MXNet.
+        Whether there may be more predictions than labels; extra ones are ignored. An array that is
+        not in a list is then treated as a list of its rows, as in MXNet.
 
     >>> metric = mx.metric.CustomMetric(lambda label, pred: abs(label - pred).max(), name="worst")
     >>> metric.update(nd.array([1, 2]), nd.array([1, 5]))
@@ -125,7 +125,7 @@ class CustomMetric(EvalMetric):
         if not self._allow_extra_outputs:
             check_label_shapes(labels, preds)
             labels, preds = as_array_list(labels), as_array_list(preds)
-        for label, pred in zip(labels, preds, strict=False):  # of a bare array the rows
+        for label, pred in zip(labels, preds, strict=False):  # the rows of a bare array
             result = self._feval(_on_host(label), _on_host(pred))
             total, count = result if isinstance(result, tuple) else (result, 1)
             if isinstance(total, str) or total is None:
@@ -136,7 +136,7 @@ class CustomMetric(EvalMetric):
             self._add(total, count)
 
     def get_config(self) -> dict[str, Any]:
-        """Raise an error: a function has no configuration."""
+        """Not supported: a function has no configuration."""
         raise NotImplementedError("CustomMetric cannot be serialized")
 
 
@@ -156,7 +156,7 @@ def np(
     name
         Name of the metric; by default the function's own.
     allow_extra_outputs
-        Whether there may be more predictions than labels; the first ones are taken then.
+        Whether there may be more predictions than labels; extra ones are ignored.
 
     >>> def share_of_ones(label, pred):
     ...     return (pred == 1).mean()

@@ -31,7 +31,7 @@ class _MeanError(EvalMetric):
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
-        """Update with labels and predictions; a vector counts as a column."""
+        """Update with labels and predictions; a vector is treated as a column."""
         for label, pred in pairs(labels, preds):
             label, pred = _column(as_float(label)), _column(as_float(pred))
             try:
@@ -124,7 +124,7 @@ class PearsonCorrelation(EvalMetric):
     Parameters
     ----------
     average : {'macro', 'micro'}
-        The mean of the batches' correlations, or the correlation of all samples together.
+        ``'macro'``: mean of the batches' correlations; ``'micro'``: correlation of all samples.
 
     >>> metric = mx.metric.PearsonCorrelation()
     >>> metric.update(nd.array([1, 2, 3]), nd.array([1, 3, 2]))
@@ -172,14 +172,15 @@ class PearsonCorrelation(EvalMetric):
         self._label_nums, self._mean_l, self._sse_l = self.update_variance(
             label, self._label_nums, self._mean_l, self._sse_l
         )
-        # Between the two: exact with the new mean of the labels and the old one of the others.
+        # In this order: the update needs the new mean of the labels and the old one of the
+        # predictions.
         self.update_cov(label, pred)
         self._pred_nums, self._mean_p, self._sse_p = self.update_variance(
             pred, self._pred_nums, self._mean_p, self._sse_p
         )
 
     def update_variance(self, new_values: Any, *aggregate: Any) -> tuple[Any, Any, Any]:
-        """Update (count, mean, sum of squared distances) with values, and return them."""
+        """Update (count, mean, sum of squared deviations) with values, and return them."""
         count, mean, spread = aggregate
         values = as_tensor(new_values)
         total = count + values.numel()
@@ -187,12 +188,12 @@ class PearsonCorrelation(EvalMetric):
         return total, new_mean, spread + ((values - mean) * (values - new_mean)).sum()
 
     def update_cov(self, label: Any, pred: Any) -> None:
-        """Add pairs to the sum of products of distances from the means."""
+        """Update the sum of products of deviations with pairs."""
         label, pred = as_tensor(label), as_tensor(pred)
         self._conv = self._conv + ((label - self._mean_l) * (pred - self._mean_p)).sum()
 
     def get(self) -> tuple[str, float]:
-        """Return the name and the value since the last reset, local or not; NaN without samples."""
+        """Return the name and the value since the last reset; NaN without samples."""
         if self.average == "macro" or self.num_inst == 0:
             return super().get()
         return self.name, self._of_all()

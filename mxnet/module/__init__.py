@@ -1,4 +1,4 @@
-"""Modules: symbols with parameters and optimizers, trained by `fit`, used by `predict`."""
+"""Modules: symbols with parameters and an optimizer, with `fit` and `predict`."""
 
 from __future__ import annotations
 

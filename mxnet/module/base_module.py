@@ -1,4 +1,4 @@
-"""`BaseModule`: the steps that modules implement, and loops of training and prediction."""
+"""`BaseModule`: the interface of modules, and loops for training and prediction."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ SGD_DEFAULTS = (("learning_rate", 0.01),)
 
 
 class BaseModule:
-    """A computation with parameters that is bound to shapes, run on batches and updated.
+    """Base class of modules: a computation with parameters, bound to shapes.
 
-    In order: `bind`, `init_params`, `init_optimizer`, then for each batch `forward`, `backward`,
-    `update`. `fit`, `score` and `predict` do all of this. A subclass implements the steps.
+    Call `bind`, `init_params` and `init_optimizer`, then for each batch `forward`, `backward` and
+    `update`. `fit`, `score` and `predict` call these; subclasses implement them.
 
     Parameters
     ----------
     logger : logging.Logger
-        Where `fit` and `score` write.
+        Logger of `fit` and `score`.
 
     >>> issubclass(mx.mod.Module, mx.mod.BaseModule)
     True
@@ -54,7 +54,7 @@ class BaseModule:
         self.optimizer_initialized = False
         self._symbol = None
 
-    # -- what is asserted ---------------------------------------------------------------------
+    # -- assertions ---------------------------------------------------------------------
 
     def _need_bind(self) -> None:
         if not self.binded:
@@ -101,7 +101,7 @@ class BaseModule:
 
     @property
     def symbol(self) -> Any:
-        """The symbol that is computed, if there is one."""
+        """The symbol of the module, or None."""
         return self._symbol
 
     # -- parameters ---------------------------------------------------------------------------
@@ -149,14 +149,14 @@ class BaseModule:
         self.set_params(*read_params(fname))
 
     def get_states(self, merge_multi_context: bool = True) -> list:
-        """Return states, of modules that have some."""
+        """Return the states; an empty list by default."""
         self._need_params()
         if merge_multi_context:
             raise AssertionError("merge_multi_context=True is not supported for get_states yet.")
         return []
 
     def set_states(self, states: Any = None, value: Any = None) -> None:
-        """Set states, of modules that have some."""
+        """Set the states."""
         self._need_params()
         if states or value:
             raise AssertionError("this module has no states")
@@ -182,7 +182,7 @@ class BaseModule:
         Parameters
         ----------
         out_grads
-            Gradients of the outputs; loss layers need none.
+            Gradients of the outputs; not needed for loss layers.
         """
         raise NotImplementedError
 
@@ -192,7 +192,7 @@ class BaseModule:
         Parameters
         ----------
         merge_multi_context
-            Whether results of several devices are joined.
+            Whether to concatenate the results of several devices.
         """
         raise NotImplementedError
 
@@ -202,7 +202,7 @@ class BaseModule:
         Parameters
         ----------
         merge_multi_context
-            Whether results of several devices are joined.
+            Whether to concatenate the results of several devices.
         """
         raise NotImplementedError
 
@@ -220,7 +220,7 @@ class BaseModule:
         labels
             The labels.
         pre_sliced
-            Whether labels are given for each device.
+            Whether `labels` is a list with the labels of each device.
         """
         raise NotImplementedError
 
@@ -247,7 +247,7 @@ class BaseModule:
         """Create the optimizer and its states."""
         raise NotImplementedError
 
-    # -- all that training changes, for `fit(resume=...)` -------------------------------------
+    # -- training state, for `fit(resume=...)` -------------------------------------
 
     def _training_state(self) -> Mapping[str, Any]:
         """Return the complete training state, as a tree of arrays, bytes and numbers."""
@@ -281,9 +281,9 @@ class BaseModule:
         epoch: int = 0,
         sparse_row_id_fn: Callable | None = None,
     ) -> list[tuple[str, float]]:
-        """Predict over an iterator and return the metric's names and values.
+        """Evaluate a metric on the data of an iterator; return its names and values.
 
-        Padding samples of the last batch are counted too, as in MXNet.
+        Padding samples of the last batch are included, as in MXNet.
 
         Parameters
         ----------
@@ -292,17 +292,17 @@ class BaseModule:
         eval_metric
             The metric, or its name.
         num_batch
-            How many batches; by default all.
+            Number of batches; by default all.
         batch_end_callback
-            Callback, or list, for each batch.
+            Callback, or list of callbacks, after each batch.
         score_end_callback
-            Callback, or list, for the end.
+            Callback, or list of callbacks, at the end.
         reset
             Whether to reset the iterator first.
         epoch
             Number of the epoch.
         sparse_row_id_fn
-            Function of a batch that returns the rows of sparse parameters it needs.
+            Function of a batch that returns the required rows of sparse parameters.
         """
         self._need_params()
         if reset:
@@ -340,18 +340,18 @@ class BaseModule:
         reset: bool = True,
         sparse_row_id_fn: Callable | None = None,
     ) -> Iterator[tuple[list[NDArray], int, Any]]:
-        """Yield (outputs without padding, number of the batch, batch).
+        """Yield (outputs without padding, batch number, batch).
 
         Parameters
         ----------
         eval_data
             Iterator over the data to evaluate on.
         num_batch
-            How many batches; by default all.
+            Number of batches; by default all.
         reset
             Whether to reset the iterator first.
         sparse_row_id_fn
-            Function of a batch that returns the rows of sparse parameters it needs.
+            Function of a batch that returns the required rows of sparse parameters.
         """
         self._need_params()
         if reset:
@@ -373,22 +373,23 @@ class BaseModule:
         always_output_list: bool = False,
         sparse_row_id_fn: Callable | None = None,
     ) -> Any:
-        """Return the outputs for an iterator, or for one array.
+        """Return the outputs for the data of an iterator, or for one array.
 
         Parameters
         ----------
         eval_data : DataIter, NDArray or numpy.ndarray
             Iterator over the data to evaluate on.
         num_batch : int, optional
-            Stop after so many batches.
+            Maximum number of batches.
         merge_batches : bool
-            Join the batches to one array for each output, or return a list of lists of arrays.
+            Whether to concatenate the batches of each output; otherwise returns a list of lists of
+            arrays.
         reset : bool
-            Whether the iterator is reset first.
+            Whether to reset the iterator first.
         always_output_list : bool
-            Return a list even if there is only one output.
+            Whether to return a list even if there is only one output.
         sparse_row_id_fn
-            Function of a batch that returns the rows of sparse parameters it needs.
+            Function of a batch that returns the required rows of sparse parameters.
         """
         self._need_params()
         if isinstance(eval_data, NDArray | np.ndarray):
@@ -451,15 +452,15 @@ class BaseModule:
         Parameters
         ----------
         train_data, eval_data : DataIter
-            Iterators over the training data, and over what is evaluated after each epoch.
+            Iterators over the training data, and over the data to evaluate on after each epoch.
         eval_metric, validation_metric : EvalMetric, str or list
-            Metrics of training, and of `eval_data`; the second is the first by default.
+            Metrics of the training data, and of `eval_data`; by default both are `eval_metric`.
         epoch_end_callback : callable or list
             Called with (epoch, symbol, arg_params, aux_params).
         batch_end_callback : callable or list
             Called with a `BatchEndParam`.
         kvstore : str, KVStore or None
-            What sums gradients: a store, its name, or None.
+            Store that sums gradients, its name, or None.
         optimizer : str or Optimizer
             The optimizer, or its name.
         optimizer_params : dict, or pairs
@@ -467,25 +468,25 @@ class BaseModule:
         eval_end_callback, eval_batch_end_callback : callables
             Called with a `BatchEndParam`.
         initializer : Initializer
-            Initializer of parameters that are not given.
+            Initializer of parameters without a value.
         arg_params, aux_params : dict of NDArray
-            First values; with `allow_missing` the others are initialized.
+            Initial values; with `allow_missing` the others are initialized.
         allow_missing
-            Whether parameters that are not given are initialized; else they are an error.
+            Whether to initialize parameters without a value; otherwise they raise an error.
         force_rebind, force_init : bool
-            Bind and initialize again if that was done before.
+            Whether to bind and initialize again if already done.
         begin_epoch, num_epoch : int
-            First epoch, and the one to stop before.
+            First epoch, and the epoch to stop before.
         monitor : Monitor
-            A monitor to install.
+            Monitor to install.
         sparse_row_id_fn : callable
             See `prepare`.
         resume : str, optional
-            Prefix of a file, ``<prefix>-resume.params``, in which everything is kept that is needed
-            to continue: parameters, optimizer, random streams, position. If it is there, training
-            continues from it, to the same result as if it had never stopped.
+            Prefix of a file ``<prefix>-resume.params`` with the training state: parameters,
+            optimizer, random streams and position. If it exists, training resumes from it, with the
+            result of an uninterrupted run.
         resume_every : int, optional
-            Write that file every so many batches too, not only after each epoch.
+            Number of batches between writes of that file inside an epoch.
         progress : bool, optional
             Whether to show progress on stderr: a bar on a terminal or in a notebook, a line per
             minute in a file. By default as ``MXNET_PROGRESS`` says.
@@ -525,7 +526,7 @@ class BaseModule:
         if resuming.saved is not None:
             tracker.announce(f"Resumed from {resuming.saved} ({resuming.path})")
 
-        # The loop over batches stays here: callbacks read its variables in `param.locals`.
+        # The loop over batches is here, because callbacks read its variables in `param.locals`.
         with explain_interrupt(resuming.describe_interrupt), tracker:
             for epoch in range(begin_epoch, num_epoch):
                 tic = time.time()
@@ -541,7 +542,8 @@ class BaseModule:
                         monitor.tic()
                     self.forward_backward(data_batch)
                     self.update()
-                    # Before the next batch comes: iterators may write it into the same memory.
+                    # Before fetching the next batch, which iterators may write into the same
+                    # memory.
                     self._update_metric_from(eval_metric, data_batch)
                     next_data_batch = resuming.fetch(data_iter)
                     end_of_batch = next_data_batch is None
@@ -562,7 +564,7 @@ class BaseModule:
                 tracker.finish_batches((eval_metric,))
                 results = self._log_metrics("train", epoch, eval_name_vals)
                 self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - tic)
-                # Devices may differ in what they averaged, such as moving means: align them.
+                # Synchronize values that differ between devices, such as moving means.
                 arg_params, aux_params = self.get_params()
                 self.set_params(arg_params, aux_params)
                 if epoch_end_callback is not None:

@@ -1,4 +1,4 @@
-"""`BucketingModule`: one module for each bucket key, all with the same parameters."""
+"""`BucketingModule`: one module per bucket key, with shared parameters."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ SymGen = Callable[[Any], tuple]
 
 
 class BucketingModule(BaseModule):
-    """Modules for inputs of different shapes, such as sentences of different lengths.
+    """A module for inputs of different shapes, such as sentences of different lengths.
 
-    Its methods have the parameters of `Module`'s.
+    Its methods have the same parameters as those of `Module`.
 
     Parameters
     ----------
     sym_gen : callable
         ``sym_gen(bucket_key)`` returns (symbol, data names, label names).
     default_bucket_key
-        The bucket whose module is bound first and has all parameters; the largest one.
+        The largest bucket; it is bound first and has all parameters.
     logger, context, work_load_list, fixed_param_names, state_names, group2ctxs, compression_params
-        As in `Module`.
+        See `Module`.
 
     >>> def network(length):
     ...     words = mx.sym.sum(mx.sym.var("data"), axis=1)
@@ -69,17 +69,17 @@ class BucketingModule(BaseModule):
         self._group2ctxs = group2ctxs
         self._compression_params = compression_params
         self._buckets: dict[Any, Module] = {}
-        self._curr_module: Any = None  # a Module, once bound
+        self._curr_module: Any = None  # a Module after `bind`
         self._curr_bucket_key: Any = None
-        self._last_run: Module | None = None  # the one whose outputs are in memory
+        self._last_run: Module | None = None  # the module of the last forward
         self._params_dirty = False
         self._monitor: Any = None
         self._grad_req: Any = None
-        self._loaded: tuple[dict, dict] | None = None  # parameters that wait for `bind`
-        self._call_sym_gen(default_bucket_key)  # a generator that fails does so here
+        self._loaded: tuple[dict, dict] | None = None  # parameters to set in `bind`
+        self._call_sym_gen(default_bucket_key)  # fail early if the generator fails
 
     def _call_sym_gen(self, key: Any) -> tuple:
-        """Return symbol and names of a bucket; automatic names start over in each."""
+        """Return symbol and names of a bucket; automatic names start from 0 in each."""
         with NameManager():
             bucket = self._sym_gen(key)
         if not isinstance(bucket, tuple | list) or len(bucket) != 3:
@@ -245,7 +245,7 @@ class BucketingModule(BaseModule):
         self._curr_module, self._curr_bucket_key = module, self._default_bucket_key
         self._buckets[self._default_bucket_key] = module
         self.binded = True
-        if params is not None:  # bound again, or loaded
+        if params is not None:  # bound again or loaded
             self.set_params(*params)
         if before is not None and self.optimizer_initialized:
             module.borrow_optimizer(before)
@@ -253,12 +253,12 @@ class BucketingModule(BaseModule):
     def switch_bucket(
         self, bucket_key: Any, data_shapes: Sequence, label_shapes: Sequence | None = None
     ) -> None:
-        """Make a bucket the current one, and bind it if necessary.
+        """Switch to a bucket, and bind it if necessary.
 
         Parameters
         ----------
         bucket_key
-            The bucket.
+            Key of the bucket.
         data_shapes
             Names and shapes of the data.
         label_shapes
@@ -326,7 +326,7 @@ class BucketingModule(BaseModule):
         """Compute the outputs of a batch in its bucket."""
         self._need_params()
         self._switch_for(data_batch)
-        if self._last_run is not self._curr_module:  # buckets take turns in the same memory
+        if self._last_run is not self._curr_module:  # buckets share memory
             if self._last_run is not None:
                 self._last_run._exec_group.release_outputs()
             self._last_run = self._curr_module
@@ -373,11 +373,11 @@ class BucketingModule(BaseModule):
         Parameters
         ----------
         prefix
-            What the names of the files begin with.
+            Prefix of the file names.
         epoch
             Number of the epoch.
         remove_amp_cast
-            Whether casts of mixed precision are left out of the saved symbol.
+            Whether to remove casts of mixed precision from the saved symbol.
         """
         self._need_params()
         with one_commit():
@@ -399,7 +399,7 @@ class BucketingModule(BaseModule):
         Parameters
         ----------
         prefix
-            What the names of the files begin with.
+            Prefix of the file names.
         epoch
             Number of the epoch.
         sym_gen
@@ -449,7 +449,7 @@ class BucketingModule(BaseModule):
         module.params_initialized = True
         return module
 
-    # -- all that training changes ------------------------------------------------------------
+    # -- training state ------------------------------------------------------------
 
     def _training_state(self) -> Mapping[str, Any]:
         return self._curr_module._training_state()
@@ -459,7 +459,7 @@ class BucketingModule(BaseModule):
 
 
 def _shapes_like(buckets: Mapping[Any, Module], arrays: Any, kind: str) -> list | None:
-    """Return descriptions for a batch without any, with the first bucket's names."""
+    """Describe a batch that has no descriptions, with the names of the first bucket."""
     if not arrays:
         return None
     first = next(iter(buckets.values()))

@@ -105,7 +105,7 @@ def _load_label(
 
 
 class DataParallelExecutorGroup:
-    """Runs a symbol on several devices at once.
+    """Runs a symbol on several devices in parallel.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class DataParallelExecutorGroup:
     workload : list of float
         How large each device's part of the batch is, in proportion.
     data_shapes, label_shapes : list of DataDesc
-        What comes with each batch; labels may be missing.
+        Descriptions of data and labels; labels are optional.
     param_names : list of str
         The arguments that are parameters.
     for_training, inputs_need_grad : bool
@@ -122,12 +122,12 @@ class DataParallelExecutorGroup:
         A group whose parameters and input buffers are used.
     logger : logging.Logger
     fixed_param_names : list of str, optional
-        Parameters without a gradient.
+        Parameters that are not trained.
     grad_req : str, list or dict
     state_names : list of str, optional
-        Arguments that are neither parameters nor come with a batch.
+        Arguments that are neither parameters nor inputs.
     group2ctxs : dict of str to Context or list of them, or a list of dicts, optional
-        Where each ``ctx_group`` of the symbol runs.
+        Device of each ``ctx_group`` of the symbol.
     """
 
     def __init__(
@@ -172,11 +172,11 @@ class DataParallelExecutorGroup:
         self._monitors: list[Any] = []
         self._ready: OrderedDict[tuple, list[Executor]] = OrderedDict()
         self.execs: list[Executor] = []
-        self.batch_size: Any = None  # an int, once bound
+        self.batch_size: Any = None  # an int after binding
         self.bind_exec(data_shapes, label_shapes, shared_group)
 
     def _requirements(self, grad_req: Any, data_names: Sequence[str]) -> dict[str, str]:
-        """Return the grad_req of every argument: only parameters, and perhaps inputs, have one."""
+        """Return the grad_req of every argument: 'null' except for parameters and maybe inputs."""
         fixed = set(self.fixed_param_names)
         trained = {name for name in self.param_names if name not in fixed}
         if self.inputs_need_grad:
@@ -189,7 +189,7 @@ class DataParallelExecutorGroup:
     # -- binding ------------------------------------------------------------------------------
 
     def decide_slices(self, data_shapes: Sequence[DataDesc]) -> list[int]:
-        """Set each device's part of the batch; return the batch axis of every input."""
+        """Set each device's slice of the batch; return the batch axis of every input."""
         axes = [DataDesc.get_batch_axis(desc.layout) for desc in data_shapes]
         for desc, axis in zip(data_shapes, axes, strict=True):
             if axis < 0:
@@ -240,7 +240,7 @@ class DataParallelExecutorGroup:
     def reshape(
         self, data_shapes: Sequence[DataDesc], label_shapes: Sequence[DataDesc] | None
     ) -> None:
-        """Rebind for batches of another shape; parameters are kept."""
+        """Rebind for batches of a different shape; parameters are kept."""
         before = self.data_shapes, self.label_shapes
         if [described(d) for d in data_shapes] == before[0] and label_shapes == before[1]:
             return
@@ -283,7 +283,7 @@ class DataParallelExecutorGroup:
             shared_buffer=None if shared is None else self.shared_data_arrays[device],
             **cast("Any", shapes),
         )
-        if shared is None:  # groups that share with this one use its input buffers
+        if shared is None:  # shared with groups that use this one's input buffers
             arrays = executor.arg_dict
             self.shared_data_arrays[device].update((name, arrays[name]) for name in shapes)
         for monitor in self._monitors:
@@ -291,7 +291,7 @@ class DataParallelExecutorGroup:
         return executor
 
     def _check_shared(self, shared: Executor, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """Raise unless the other group has every parameter, in the same shape."""
+        """Raise unless the shared group has every parameter, with the same shape."""
         theirs = shared.arg_dict
         missing = [name for name in self.param_names if name not in theirs]
         if missing:
@@ -320,16 +320,16 @@ class DataParallelExecutorGroup:
             if after[name] is not before[name]:
                 raise ShapeError(
                     f"Shape of unspecified arg: {name} changed from {before[name].shape} to "
-                    f"{after[name].shape} with the inputs {shapes}. Parameters keep their shape "
-                    "when a batch has another one: give data of the size that was bound, or bind "
-                    "again with force_rebind=True and new parameters."
+                    f"{after[name].shape} with the inputs {shapes}. Parameters keep their shape if "
+                    "a batch has a different one: pass data of the bound size, or bind again with "
+                    "force_rebind=True and new parameters."
                 )
         for monitor in self._monitors:
             monitor.install(executor)
         return executor
 
     def _collect_arrays(self) -> None:
-        """Collect the executors' arrays: by kind, then by name, then by device."""
+        """Collect the executors' arrays by kind, name and device."""
         args = [exe.arg_dict for exe in self.execs]
         grads = [exe.grad_dict for exe in self.execs]
         auxes = [exe.aux_dict for exe in self.execs]
@@ -348,7 +348,7 @@ class DataParallelExecutorGroup:
         self.state_arrays = [[a[name] for a in args] for name in self.state_names]
         self.grad_arrays = [[g[name] for g in grads] for name in self.param_names]
         self.aux_arrays = [[x[name] for x in auxes] for name in self.aux_names]
-        # On the first device: indices, gradients and weights of what has gradients.
+        # Indices, weights and gradients of parameters with gradients, on the first device.
         rows = enumerate(zip(self.grad_arrays, self.param_arrays, strict=True))
         trained = [(i, g[0], weights[0]) for i, (g, weights) in rows if g[0] is not None]
         self.trained = [[row[k] for row in trained] for k in range(3)]
@@ -378,9 +378,9 @@ class DataParallelExecutorGroup:
                 copy_into(into[name], _average(block, into[name]), name)
 
     def set_states(self, states: Any = None, value: Any = None) -> None:
-        """Set the states: from arrays of `get_states`, or all to one number."""
+        """Set the states to arrays of `get_states`, or to a number."""
         if (states is None) == (value is None):
-            raise InvalidValue("set_states needs either states or value, not both and not neither.")
+            raise InvalidValue("set_states takes exactly one of states and value.")
         if states is not None:
             _load_general(states, [[(None, x) for x in b] for b in self.state_arrays], repeat(-1))
             return
@@ -452,7 +452,7 @@ class DataParallelExecutorGroup:
     def get_outputs(
         self, merge_multi_context: bool = True, begin: int = 0, end: int | None = None
     ) -> list:
-        """Return the outputs of the last forward, joined over the devices or as lists."""
+        """Return the outputs of the last forward, concatenated over devices or as lists."""
         per_device = [exe.outputs[begin:end] for exe in self.execs]
         outputs = [list(block) for block in zip(*per_device, strict=True)]
         if not merge_multi_context:
@@ -460,7 +460,7 @@ class DataParallelExecutorGroup:
         return _merge_multi_context(outputs, self.output_layouts[begin:end])
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list:
-        """Return the gradients of the inputs, joined over the devices or as lists."""
+        """Return the gradients of the inputs, concatenated over devices or as lists."""
         if not self.inputs_need_grad:
             raise AssertionError("bind with inputs_need_grad=True to get gradients of the inputs")
         if not merge_multi_context:
@@ -496,7 +496,7 @@ class DataParallelExecutorGroup:
             self._show_to_monitors(execs)
 
     def _show_to_monitors(self, before: list[Executor]) -> None:
-        """Install monitors on the executors in use, not on those for other shapes."""
+        """Install monitors on the current executors only, not on those for other shapes."""
         for monitor in self._monitors:
             shown = getattr(monitor, "exes", None)
             if shown is not None:
@@ -505,7 +505,7 @@ class DataParallelExecutorGroup:
 
 
 def _part_of(array: NDArray, axis: int, part: slice) -> NDArray:
-    """Return one device's part of a description of the whole batch; all without a batch axis."""
+    """Return the description of one device's slice of the batch."""
     return array if axis < 0 else sliced(array, axis, part)
 
 
@@ -516,7 +516,7 @@ def _average(block: Sequence[NDArray], like: NDArray) -> NDArray:
 
 
 def _merge_multi_context(outputs: Sequence[Sequence[Any]], major_axis: Sequence[int]) -> list:
-    """Join each output's parts along its batch axis, on the first device; -1 takes the first."""
+    """Concatenate outputs along the batch axis on the first device; for axis -1 use the first."""
     merged = []
     for parts, axis in zip(outputs, major_axis, strict=True):
         if axis < 0 or len(parts) == 1:

@@ -27,13 +27,13 @@ class FeedForward:
     Parameters
     ----------
     symbol : Symbol, or a callable that gives the symbol of a bucket key
-        The network, or a callable that returns that of a bucket key.
+        The network, or a function from a bucket key to a network.
     ctx : Context or list of Context
         Device, or list of devices.
     num_epoch, epoch_size : int
-        How many epochs; how many batches make one, by default all.
+        Number of epochs, and of batches per epoch (by default all).
     optimizer : str or Optimizer
-        An optimizer, or its name.
+        Optimizer, or its name.
     initializer : Initializer
         Initializer of the parameters.
     numpy_batch_size : int
@@ -43,11 +43,11 @@ class FeedForward:
     aux_params : dict of NDArray
         Values of auxiliary states, by name.
     allow_extra_params : bool
-        Whether parameters that the symbol lacks are ignored, or an error.
+        Whether to ignore parameters that the symbol does not have; otherwise they raise an error.
     begin_epoch : int
         Number of the first epoch.
     **kwargs
-        Settings of the optimizer.
+        Arguments of the optimizer.
 
     >>> import warnings
     >>> warnings.simplefilter("ignore", DeprecationWarning)
@@ -132,17 +132,18 @@ class FeedForward:
         data, label = eval_data
         data = np.array(data) if isinstance(data, list) else data
         label = np.array(label) if isinstance(label, list) else label
-        return self._init_iter(data, label, is_train=True)  # MXNet shuffles these, too
+        return self._init_iter(data, label, is_train=True)  # shuffled, as in MXNet
 
     def _module(self, data: Any, **kwargs: Any) -> Any:
-        from . import BucketingModule, Module  # they are built on this file
+        from . import BucketingModule, Module  # module imports this file
 
         names = [desc[0] for desc in data.provide_data]
         labels = [desc[0] for desc in data.provide_label or ()]
         if self.sym_gen is None:
             arguments = self.symbol.list_arguments()
             labels = [name for name in labels if name in arguments]
-            if self.arg_params is not None:  # what is neither data nor a parameter is a label
+            # Arguments that are neither data nor parameters are labels.
+            if self.arg_params is not None:
                 other = {*names, *self.arg_params, *labels}
                 labels += [name for name in arguments if name not in other]
             return Module(self.symbol, names, labels, context=self.ctx, **kwargs)
@@ -184,21 +185,21 @@ class FeedForward:
         eval_metric
             The metric, or its name.
         epoch_end_callback
-            Callback, or list, for each epoch.
+            Callback, or list of callbacks, after each epoch.
         batch_end_callback
-            Callback, or list, for each batch.
+            Callback, or list of callbacks, after each batch.
         kvstore
-            What sums gradients: a store, or its name.
+            Store that sums gradients, or its name.
         logger
-            Where training writes.
+            Logger of the training.
         work_load_list
-            How large each device's part is, in proportion.
+            Relative size of each device's part of the batch.
         monitor
             A monitor to install.
         eval_end_callback
-            Callback, or list, for each evaluation.
+            Callback, or list of callbacks, after each evaluation.
         eval_batch_end_callback
-            Callback, or list, for each batch of an evaluation.
+            Callback, or list of callbacks, after each batch of an evaluation.
         """
         logger = logging if logger is None else logger
         data = self._init_iter(X, y, is_train=True)
@@ -245,7 +246,7 @@ class FeedForward:
         monitor: Any,
         logger: Any,
     ) -> None:
-        """Run one epoch: all batches, or `epoch_size` of them from where the last one ended."""
+        """Run one epoch: all batches, or the next `epoch_size` batches."""
         nbatch = 0
         while True:
             finished = True
@@ -283,7 +284,7 @@ class FeedForward:
                 self.sym_gen(data.default_bucket_key) if self.symbol is None else self.symbol
             ).list_arguments()
             labels = [desc for desc in labels if desc[0] in arguments] or None
-        with warnings.catch_warnings():  # to predict, labels need not be given
+        with warnings.catch_warnings():  # prediction needs no labels
             warnings.simplefilter("ignore", UserWarning)
             mod.bind(data.provide_data, labels, for_training=False)
         mod.set_params(self.arg_params, self.aux_params or {})
@@ -292,14 +293,14 @@ class FeedForward:
     def predict(
         self, X: Any, num_batch: int | None = None, return_data: bool = False, reset: bool = True
     ) -> Any:
-        """Return the outputs as NumPy; with `return_data` also data and labels.
+        """Return the outputs as NumPy arrays; with `return_data` also data and labels.
 
         Parameters
         ----------
         X
             The data: an iterator, or arrays.
         num_batch
-            How many batches; by default all.
+            Number of batches; by default all.
         return_data
             Whether to return data and labels too.
         reset
@@ -336,9 +337,9 @@ class FeedForward:
         eval_metric
             The metric, or its name.
         num_batch
-            How many batches; by default all.
+            Number of batches; by default all.
         batch_end_callback
-            Callback, or list, for each batch.
+            Callback, or list of callbacks, after each batch.
         reset
             Whether to reset the iterator first.
         """
@@ -356,11 +357,11 @@ class FeedForward:
         Parameters
         ----------
         prefix
-            What the names of the files begin with.
+            Prefix of the file names.
         epoch
             Number of the epoch.
         remove_amp_cast
-            Whether casts of mixed precision are left out.
+            Whether to remove casts of mixed precision.
         """
         epoch = self.num_epoch if epoch is None else epoch
         if epoch is None:
@@ -376,7 +377,7 @@ class FeedForward:
         Parameters
         ----------
         prefix
-            What the names of the files begin with.
+            Prefix of the file names.
         epoch
             Number of the epoch.
         ctx
@@ -413,7 +414,7 @@ class FeedForward:
         eval_batch_end_callback: Any = None,
         **kwargs: Any,
     ) -> FeedForward:
-        """Make a model and train it.
+        """Create a model and train it.
 
         Parameters
         ----------
@@ -426,9 +427,9 @@ class FeedForward:
         ctx
             Device, or list of devices.
         num_epoch
-            How many epochs.
+            Number of epochs.
         epoch_size
-            How many batches make an epoch.
+            Number of batches per epoch.
         optimizer
             The optimizer, or its name.
         initializer
@@ -438,19 +439,19 @@ class FeedForward:
         eval_metric
             The metric, or its name.
         epoch_end_callback
-            Callback, or list, for each epoch.
+            Callback, or list of callbacks, after each epoch.
         batch_end_callback
-            Callback, or list, for each batch.
+            Callback, or list of callbacks, after each batch.
         kvstore
-            What sums gradients: a store, or its name.
+            Store that sums gradients, or its name.
         logger
-            Where training writes.
+            Logger of the training.
         work_load_list
-            How large each device's part is, in proportion.
+            Relative size of each device's part of the batch.
         eval_end_callback
-            Callback, or list, for each evaluation.
+            Callback, or list of callbacks, after each evaluation.
         eval_batch_end_callback
-            Callback, or list, for each batch of an evaluation.
+            Callback, or list of callbacks, after each batch of an evaluation.
         """
         model = FeedForward(
             symbol,

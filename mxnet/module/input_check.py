@@ -1,4 +1,4 @@
-"""Check the labels and indices of the first training batches, which MXNet does not."""
+"""Checks of labels and indices in the first training batches."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["InputCheck"]
 
 
 class InputCheck:
-    """Warns once of labels of output layers, and indices of tables, that are out of range.
+    """Warns once if labels of output layers or indices of embeddings are out of range.
 
     Parameters
     ----------
     symbol : Symbol
         The network.
     names : list of str
-        Its inputs: data and labels.
+        Names of its inputs: data and labels.
     """
 
     def __init__(self, symbol: Symbol, names: list[str]) -> None:
@@ -61,7 +61,7 @@ class InputCheck:
 
 
 def _index_input(node: Node) -> str | None:
-    """Return the name of the variable that holds indices for a node, if there is one."""
+    """Return the name of a node's variable of indices, or None."""
     if node.op is None or node.operator.facts.index_input is None:
         return None
     by_name = dict(zip(node.input_names, node.inputs, strict=True))

@@ -23,7 +23,7 @@ PARAMETER_ENDINGS = ("_weight", "_bias", "_gamma", "_beta")
 
 
 def check_input_names(symbol: Symbol, names: Sequence[str], what: str, must_be: bool) -> None:
-    """Raise, or only warn, if the symbol lacks some of its inputs' names."""
+    """Raise or warn if the symbol does not have inputs of these names."""
     arguments = symbol.list_arguments()
     missing = [name for name in names if name not in arguments]
     if not missing:
@@ -44,27 +44,27 @@ def check_input_names(symbol: Symbol, names: Sequence[str], what: str, must_be: 
         message += f"\n{parameter_hint(labels)}"
     if must_be:
         raise ValueError(message)
-    warnings.warn(message, stacklevel=3)  # the caller of Module(...)
+    warnings.warn(message, stacklevel=3)  # attributed to the caller of Module(...)
 
 
 def parameter_hint(names: Sequence[str]) -> str:
-    """Return the hint about unknown inputs of a module."""
+    """Return a hint about inputs that were not declared."""
     which = "label_names" if all(name.endswith("label") for name in names) else "data_names"
     return (
-        f"An input in neither data_names nor label_names is taken for a parameter: "
-        f"did you mean {which}={list(names)}?"
+        "Inputs that are in neither data_names nor label_names are parameters: did you mean "
+        f"{which}={list(names)}?"
     )
 
 
 def check_names_match(names: Sequence[str], descs: Sequence[DataDesc], what: str) -> None:
-    """Raise if the described arrays differ from those that the module was bound with."""
+    """Raise if the names of the descriptions differ from the module's."""
     described_names = [desc.name for desc in descs]
     if sorted(described_names) != sorted(names):
         raise ValueError(mismatch_message(names, descs, what))
 
 
 def mismatch_message(names: Sequence[str], descs: Sequence[DataDesc], what: str) -> str:
-    """Return the sentence that lists what was given, what is expected, and the nearest name."""
+    """Return an error message with the given and expected names, and the nearest match."""
     described_names = [desc.name for desc in descs]
     message = (
         f"Data provided by {what}_shapes don't match names specified by {what}_names "
@@ -75,14 +75,14 @@ def mismatch_message(names: Sequence[str], descs: Sequence[DataDesc], what: str)
             return f"{message}. {name!r} is not among them. {near}"
     if described_names and names:
         message += (
-            f". Make the iterator with {what}_name={names[0]!r}, or the Module with "
+            f". Create the iterator with {what}_name={names[0]!r}, or the Module with "
             f"{what}_names={described_names}."
         )
     return message
 
 
 def missing_message(missing: Sequence[str], present: Iterable[str]) -> str:
-    """Return the sentence about parameters that have no value."""
+    """Return an error message about parameters without a value."""
     present = sorted(present)
     near = next((n for m in missing if (n := did_you_mean(m, present))), "")
     verb = "is" if len(missing) == 1 else "are"
@@ -91,9 +91,9 @@ def missing_message(missing: Sequence[str], present: Iterable[str]) -> str:
             None,
             (
                 f"{', '.join(missing)} {verb} not presented:",
-                f"the parameters given are {', '.join(present) or 'none'}.",
+                f"the given parameters are {', '.join(present) or 'none'}.",
                 near,
-                "Use allow_missing=True to initialize what is missing.",
+                "Use allow_missing=True to initialize missing parameters.",
             ),
         )
     )
@@ -111,8 +111,7 @@ def parse_data_desc(
 ) -> Descs:
     """Return the descriptions of data and labels, checked against the names.
 
-    Data must match. Labels may be left out, as in prediction, with a warning; a label that
-    neither the module nor its symbol knows is an error.
+    Data must match. Missing labels, as in prediction, warn; unknown labels raise an error.
     """
     data = [described(d) for d in data_shapes]
     check_names_match(data_names, data, "data")
@@ -130,7 +129,7 @@ def parse_data_desc(
 def descs_of_batch(
     batch: Any, data_shapes: Sequence[DataDesc], label_shapes: Sequence[DataDesc] | None
 ) -> Descs | None:
-    """Return the descriptions of a batch if its shapes differ from these, else None."""
+    """Return the descriptions of a batch if its shapes differ from the given ones, else None."""
     if len(batch.data) < len(data_shapes):
         raise MXNetError(
             f"The batch has {len(batch.data)} data array(s), but {len(data_shapes)} are needed: "
@@ -156,7 +155,7 @@ def _describe(descs: Sequence[DataDesc], arrays: Sequence[Any]) -> list[DataDesc
 
 
 def join_batches(batches: Sequence[Any]) -> DataBatch:
-    """Return one batch from those of several devices."""
+    """Concatenate the batches of several devices."""
 
     def join(kind: str) -> list | None:
         lists = [getattr(batch, kind) for batch in batches]
@@ -175,7 +174,7 @@ def join_batches(batches: Sequence[Any]) -> DataBatch:
 
 
 def host_arrays(names: Sequence[str], blocks: Sequence[Sequence[NDArray]]) -> Params:
-    """Return new arrays in the host's memory, like the first device's."""
+    """Return new CPU arrays like those of the first device."""
     return {
         name: nd.sparse.zeros(block[0].stype, block[0].shape, ctx=cpu(), dtype=block[0].dtype)
         for name, block in zip(names, blocks, strict=True)
@@ -189,9 +188,9 @@ def give_values(
     attributes: Mapping[str, Mapping[str, str]],
     allow_missing: bool,
 ) -> None:
-    """Fill arrays with the values in `params`, and the others by the initializer.
+    """Fill arrays with the values in `params`, or by the initializer.
 
-    Without `params` the initializer fills all. Missing values are errors unless `allow_missing`.
+    Without `params` the initializer fills all. Missing values raise unless `allow_missing`.
     """
     values = arrays if params is None else params
     missing = [name for name in sorted(arrays) if name not in values]
@@ -216,7 +215,7 @@ def _initialize(initializer: Initializer, name: InitDesc, array: NDArray) -> Non
 def copy_to_devices(
     group: DataParallelExecutorGroup, arg_params: Params, aux_params: Params
 ) -> None:
-    """Copy parameters to new executors; all must be present with matching shapes."""
+    """Copy parameters to new executors; raise if one is missing or has the wrong shape."""
     params = {**arg_params, **aux_params}
     missing = [name for name in (*group.param_names, *group.aux_names) if name not in params]
     if missing:
@@ -234,7 +233,7 @@ def copy_to_devices(
 
 
 def warn_ignored(call: str) -> None:
-    """Warn the caller of a module's method that the parameters are not changed."""
+    """Warn that the parameters are not changed."""
     warnings.warn(
         f"Parameters already initialized and force_init=False. {call} call ignored.",
         stacklevel=users_stacklevel(),
@@ -256,7 +255,7 @@ def _copy(name: str, source: NDArray, target: NDArray) -> None:
 
 
 def name_arrays(batch: Any, data: Any, labels: Any) -> dict[str, Any]:
-    """Return the arrays of a batch by the names of their descriptions."""
+    """Return the arrays of a batch by name."""
     parts = ((data, batch.data), (labels, getattr(batch, "label", None)))
     return {
         desc.name: array

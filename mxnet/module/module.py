@@ -46,23 +46,23 @@ class Module(BaseModule):
     Parameters
     ----------
     symbol : Symbol
-        The network, which ends in an output layer such as `SoftmaxOutput`.
+        The network; it ends in an output layer such as `SoftmaxOutput`.
     data_names, label_names : list of str
-        The arguments that come with each batch.
+        Names of the inputs and labels in each batch.
     logger : logging.Logger
-        Where training writes; by default Python's `logging`.
+        Logger of the training; by default Python's `logging`.
     context : Context or list of Context
-        Where to compute; a batch is spread over several devices.
+        Device, or list of devices over which each batch is split.
     work_load_list : list of float, optional
-        How large each device's part is, in proportion.
+        Relative size of each device's part of the batch.
     fixed_param_names : list of str, optional
         Parameters that are not trained.
     state_names : list of str, optional
-        Arguments that are neither parameters nor come with a batch.
+        Arguments that are neither parameters nor inputs.
     group2ctxs : dict or list of dicts, optional
-        Where each ``ctx_group`` of the symbol runs.
+        Device of each ``ctx_group`` of the symbol.
     compression_params : dict, optional
-        How gradients are compressed between devices.
+        Compression of gradients between devices.
 
     >>> net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, no_bias=True, name="fc")
     >>> mod = mx.mod.Module(net, label_names=None)
@@ -88,7 +88,7 @@ class Module(BaseModule):
         super().__init__(logger=logger)
         if not hasattr(symbol, "list_arguments"):
             raise InvalidType(
-                f"Module needs a Symbol, got a {type(symbol).__name__}. A Gluon block gives one: "
+                f"Module needs a Symbol, got a {type(symbol).__name__}. A Gluon block returns one: "
                 "net(mx.sym.var('data'))."
             )
         self._context = listed_contexts(cpu() if context is None else context)
@@ -112,12 +112,12 @@ class Module(BaseModule):
         self._param_names = [name for name in symbol.list_arguments() if name not in fed]
         self._aux_names = symbol.list_auxiliary_states()
         self._output_names = symbol.list_outputs()
-        self._arg_params: Any = None  # `Params`, once initialized
+        self._arg_params: Any = None  # `Params` after initialization
         self._aux_params: Any = None
         self._params_dirty = False
         self._grad_req: Any = None
-        self._exec_group: Any = None  # a DataParallelExecutorGroup, once bound
-        self._data_shapes: Any = None  # a list of DataDesc, once bound
+        self._exec_group: Any = None  # a DataParallelExecutorGroup after `bind`
+        self._data_shapes: Any = None  # a list of DataDesc after `bind`
         self._label_shapes: list[DataDesc] | None = None
         self._compression_params = compression_params
         self._optimizer: Any = None
@@ -126,11 +126,11 @@ class Module(BaseModule):
         self._updater: Any = None
         self._preload_opt_states: str | None = None
         check = InputCheck(symbol, [*self._data_names, *self._label_names])
-        self._input_check = check if check.is_active else None  # of the first batches
+        self._input_check = check if check.is_active else None  # checks the first batches
 
     @property
     def _total_exec_bytes(self) -> int:
-        """Megabytes of the executors' results, as `Executor.debug_str` reports them."""
+        """Memory of the executors' outputs in megabytes, as reported by `Executor.debug_str`."""
         execs = self._exec_group.execs if self._exec_group is not None else []
         return sum(int(exe.debug_str().split("\n")[-3].split()[1]) for exe in execs)
 
@@ -196,15 +196,15 @@ class Module(BaseModule):
         Parameters
         ----------
         initializer : Initializer
-            Fills what is not given.
+            Initializer of parameters without a value.
         arg_params, aux_params : dict of NDArray, optional
-            Values by name; names that the symbol lacks are ignored.
+            Values by name; unknown names are ignored.
         allow_missing : bool
-            Whether the initializer fills what `arg_params` and `aux_params` lack.
+            Whether to initialize parameters that are missing in `arg_params` and `aux_params`.
         force_init : bool
-            Do it even if it was done before.
+            Whether to initialize again if already done.
         allow_extra : bool
-            Accepted as in MXNet, where extra names are ignored here in any case.
+            Accepted for compatibility; extra names are always ignored.
         """
         if self.params_initialized and not force_init:
             inputs.warn_ignored("init_params")
@@ -234,7 +234,7 @@ class Module(BaseModule):
         force_init: bool = True,
         allow_extra: bool = False,
     ) -> None:
-        """Set the parameters; with `allow_missing`, parameters that are not given are unchanged."""
+        """Set the parameters; with `allow_missing`, missing parameters are unchanged."""
         if not allow_missing:
             super().set_params(arg_params, aux_params, False, force_init, allow_extra)
             return
@@ -265,13 +265,13 @@ class Module(BaseModule):
         ----------
         data_shapes, label_shapes : list of DataDesc, or of (name, shape)
         for_training : bool
-            Whether gradients will be needed.
+            Whether to bind for training, with gradients.
         inputs_need_grad : bool
-            Whether `get_input_grads` will be called.
+            Whether to compute gradients of the inputs, for `get_input_grads`.
         force_rebind : bool
-            Bind again if that was done before.
+            Whether to bind again if already bound.
         shared_module : Module, optional
-            A module whose parameters are used.
+            Module whose parameters are shared.
         grad_req : {'write', 'add', 'null'}, or a list or dict of them
         """
         if force_rebind:
@@ -309,7 +309,7 @@ class Module(BaseModule):
         self.binded = True
         if shared_module is not None:
             self._share_with(shared_module)
-        elif self.params_initialized:  # a loaded module, or one that is bound again
+        elif self.params_initialized:  # loaded, or bound again
             inputs.copy_to_devices(self._exec_group, self._arg_params, self._aux_params)
 
     def _group_of(self, module: Module) -> DataParallelExecutorGroup:
@@ -339,7 +339,7 @@ class Module(BaseModule):
         self._data_shapes = self._label_shapes = None
 
     def reshape(self, data_shapes: Sequence, label_shapes: Sequence | None = None) -> None:
-        """Rebind for batches of other shapes; parameters are kept."""
+        """Rebind for batches of different shapes; parameters are kept."""
         self._need_bind()
         data, labels = inputs.parse_data_desc(
             self._data_names, self._label_names, data_shapes, label_shapes, self._symbol
@@ -352,8 +352,8 @@ class Module(BaseModule):
     def prepare(self, data_batch: Any, sparse_row_id_fn: Callable | None = None) -> None:
         """Prepare for the batch of the next `forward`.
 
-        In MXNet this fetches the rows of sparse parameters that the batch needs. Here every device
-        has all rows at any time; `sparse_row_id_fn` is only checked to name parameters.
+        In MXNet this fetches the rows of sparse parameters for the batch. Here every device has all
+        rows; only the names returned by `sparse_row_id_fn` are checked.
         """
         self._need_bind()
         if sparse_row_id_fn is None:
@@ -372,7 +372,7 @@ class Module(BaseModule):
         ----------
         data_batch : DataBatch, or a list with one for each device
         is_train : bool, optional
-            By default what was said to `bind`.
+            Whether to run in training mode; by default the `for_training` of `bind`.
         """
         self._need_params()
         if isinstance(data_batch, list):
@@ -390,19 +390,19 @@ class Module(BaseModule):
         self._exec_group.forward(data_batch, is_train)
 
     def backward(self, out_grads: Any = None) -> None:
-        """Compute the gradients; `out_grads` are those of the outputs."""
+        """Compute the gradients; `out_grads` are the gradients of the outputs."""
         self._need_params()
         self._exec_group.backward(out_grads=out_grads)
 
     # -- results ------------------------------------------------------------------------------
 
     def get_outputs(self, merge_multi_context: bool = True) -> list:
-        """Return the outputs of the last forward, joined over the devices or as lists."""
+        """Return the outputs of the last forward, concatenated over devices or as lists."""
         self._need_params()
         return self._exec_group.get_outputs(merge_multi_context=merge_multi_context)
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list:
-        """Return the gradients of the inputs, joined over the devices or as lists."""
+        """Return the gradients of the inputs, concatenated over devices or as lists."""
         self._need_params()
         return self._exec_group.get_input_grads(merge_multi_context=merge_multi_context)
 
@@ -412,7 +412,7 @@ class Module(BaseModule):
         return self._exec_group.get_states(merge_multi_context=merge_multi_context)
 
     def set_states(self, states: Any = None, value: Any = None) -> None:
-        """Set the states: from arrays of `get_states`, or all to one number."""
+        """Set the states to arrays of `get_states`, or to a number."""
         self._need_params()
         self._exec_group.set_states(states, value)
 
@@ -439,13 +439,13 @@ class Module(BaseModule):
         Parameters
         ----------
         kvstore : str, KVStore or None
-            How devices and machines exchange gradients; one device needs none.
+            Store that sums gradients over devices and machines, its name, or None.
         optimizer : str or Optimizer
-            One that is made here scales gradients by 1 / batch size.
+            Optimizer, or its name. One created by name scales gradients by 1 / batch size.
         optimizer_params : dict, or pairs
             Arguments of the optimizer, as a dict or pairs.
         force_init : bool
-            Do it even if it was done before.
+            Whether to initialize again if already done.
         """
         self._need_params()
         if self.optimizer_initialized and not force_init:
@@ -490,14 +490,14 @@ class Module(BaseModule):
                 "Optimizer created manually outside Module but rescale_grad is not normalized to "
                 f"1.0/batch_size/num_workers ({optimizer.rescale_grad} vs. {scale}). Is this "
                 "intended?",
-                stacklevel=3,  # the caller of init_optimizer
+                stacklevel=3,  # attributed to the caller of init_optimizer
             )
         if not optimizer.idx2name:
             optimizer.idx2name = names
         return optimizer
 
     def borrow_optimizer(self, shared_module: Module) -> None:
-        """Use another module's optimizer; both must share their parameters.
+        """Use the optimizer of another module that shares its parameters.
 
         Parameters
         ----------
@@ -544,7 +544,7 @@ class Module(BaseModule):
         Parameters
         ----------
         prefix
-            What the names of the files begin with.
+            Prefix of the file names.
         epoch
             Number of the epoch.
         load_optimizer_states
@@ -565,25 +565,25 @@ class Module(BaseModule):
         save_optimizer_states: bool = False,
         remove_amp_cast: bool = True,
     ) -> None:
-        """Write symbol and parameters, and optionally the optimizer's states, as one commit.
+        """Save the symbol, the parameters and optionally the optimizer's states atomically.
 
         Parameters
         ----------
         prefix
-            What the names of the files begin with.
+            Prefix of the file names.
         epoch
             Number of the epoch.
         save_optimizer_states
             Whether to save the states of the optimizer too.
         remove_amp_cast
-            Whether casts of mixed precision are left out of the saved symbol.
+            Whether to remove casts of mixed precision from the saved symbol.
         """
         with one_commit():
             text = write_symbol(f"{prefix}-symbol.json", self._symbol, remove_amp_cast)
             name = params_name(prefix, epoch)
             if type(self).save_params is BaseModule.save_params:
                 write_params(name, *self.get_params(), text)
-            else:  # the method of a user's class has the last word
+            else:  # a subclass may override the method
                 self.save_params(name)
             if save_optimizer_states:
                 self.save_optimizer_states(_states_name(prefix, epoch))
@@ -592,7 +592,7 @@ class Module(BaseModule):
             logging.info('Saved optimizer state to "%s"', _states_name(prefix, epoch))
 
     def save_optimizer_states(self, fname: str) -> None:
-        """Write the states of the optimizer, such as momenta.
+        """Save the states of the optimizer, such as momenta.
 
         Parameters
         ----------
@@ -607,7 +607,7 @@ class Module(BaseModule):
             file.write(self._updater.get_states())
 
     def load_optimizer_states(self, fname: str) -> None:
-        """Read a file of `save_optimizer_states`, written here or by MXNet.
+        """Load a file of `save_optimizer_states`, of MXNext or MXNet.
 
         Parameters
         ----------
@@ -620,7 +620,7 @@ class Module(BaseModule):
         else:
             self._updater.set_states(existing_file(fname).read_bytes())
 
-    # -- all that training changes ------------------------------------------------------------
+    # -- training state ------------------------------------------------------------
 
     def _training_state(self) -> dict[str, Any]:
         """Return parameters on every device, and the states and counters of the optimizer."""
@@ -643,14 +643,14 @@ class Module(BaseModule):
                 if len(block) != len(saved[name]):
                     raise MXNetError(
                         f"The training state is of {len(saved[name])} device(s), this module has "
-                        f"{len(block)}: their batches would be split in another way."
+                        f"{len(block)}: batches would be split differently."
                     )
                 for target, source in zip(block, saved[name], strict=True):
                     copy_into(target, source, name)
         self._sync_params_from_devices()
         self._states_holder().set_states(state["states"])
         set_fields(self._optimizer, state["optimizer"])
-        if self._update_on_kvstore:  # the store has weights of its own
+        if self._update_on_kvstore:  # the store has its own copy of the weights
             self._kvstore._replace({n: self._arg_params[n] for n in group.param_names})
         self._residuals().update(tensors_of(state["residuals"]))
 
@@ -658,7 +658,7 @@ class Module(BaseModule):
         return getattr(getattr(self._kvstore, "_compression", None), "residuals", {})
 
     def _states_holder(self) -> Any:
-        """Return the owner of the optimizer's states: the module's updater, or the store's."""
+        """Return the updater with the optimizer's states: the module's or the store's."""
         store, holder = self._kvstore, self._updater
         if self._update_on_kvstore:
             holder = getattr(store, "_updater", None)

@@ -1,4 +1,4 @@
-"""Modules written in Python: `PythonModule` for any computation, `PythonLossModule` for losses."""
+"""Modules defined by Python code: `PythonModule` and `PythonLossModule`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .base_module import SGD_DEFAULTS, BaseModule
 
 
 class PythonModule(BaseModule):
-    """A module without parameters; a subclass implements `forward`, `backward` and output shapes.
+    """A module without parameters; subclasses implement `forward`, `backward` and output shapes.
 
     Parameters
     ----------
     data_names, label_names, output_names : list of str
-        Names of the arguments that come with each batch.
+        Names of inputs, labels and outputs.
     logger : logging.Logger
-        Where training writes; by default Python's `logging`.
+        Logger of the training; by default Python's `logging`.
 
     >>> issubclass(mx.mod.PythonLossModule, mx.mod.PythonModule)
     True
@@ -38,7 +38,7 @@ class PythonModule(BaseModule):
         self._data_names = list(data_names)
         self._label_names = None if label_names is None else list(label_names)
         self._output_names = list(output_names)
-        self._data_shapes: Any = None  # lists, once bound
+        self._data_shapes: Any = None  # lists after `bind`
         self._label_shapes: Any = None
         self._output_shapes: Any = None
 
@@ -87,7 +87,7 @@ class PythonModule(BaseModule):
         """Do nothing: there are no parameters."""
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
-        """Update a metric with the outputs, if the module takes labels."""
+        """Update a metric with the outputs, if the module has labels."""
         if self._label_shapes is None:
             return
         if pre_sliced:
@@ -145,20 +145,21 @@ class PythonModule(BaseModule):
 
 
 class PythonLossModule(PythonModule):
-    """A loss whose gradient is a Python function; its output is its input, the scores.
+    """A loss module with a Python function as gradient; its outputs are the input scores.
 
     Parameters
     ----------
     name : str
-        Beginning of the output's name.
+        Prefix of the output's name.
     data_names : list of one str
         Name of the scores, in a list.
     label_names : list of one str
         Name of the labels, in a list.
     logger : logging.Logger
-        Where training writes; by default Python's `logging`.
+        Logger of the training; by default Python's `logging`.
     grad_func : callable, optional
-        ``grad_func(scores, labels)`` returns the gradient of the scores, NumPy or NDArray.
+        ``grad_func(scores, labels)`` returns the gradient of the scores as a NumPy array or
+        NDArray.
 
     >>> loss = mx.mod.PythonLossModule(grad_func=lambda scores, labels: scores - labels)
     >>> loss.bind([("data", (4, 2))], [("softmax_label", (4, 2))])
@@ -183,9 +184,9 @@ class PythonLossModule(PythonModule):
         if grad_func is not None and not callable(grad_func):
             raise AssertionError("grad_func must be callable")
         self._name = name
-        self._scores: Any = None  # an NDArray, after `forward`
+        self._scores: Any = None  # an NDArray after `forward`
         self._labels: NDArray | None = None
-        self._scores_grad: Any = None  # an NDArray, after `backward`
+        self._scores_grad: Any = None  # an NDArray after `backward`
         self._grad_func = grad_func
 
     def _compute_output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
@@ -216,7 +217,7 @@ class PythonLossModule(PythonModule):
     def _backward_impl(self) -> None:
         """Set ``_scores_grad``; subclasses may override it."""
         if self._grad_func is None:
-            raise NotImplementedError("give grad_func, or override _backward_impl")
+            raise NotImplementedError("pass grad_func, or override _backward_impl")
         grad = self._grad_func(self._scores, self._labels)
         self._scores_grad = grad if isinstance(grad, NDArray) else nd.array(grad)
 
@@ -226,4 +227,4 @@ class PythonLossModule(PythonModule):
 
     def install_monitor(self, mon: Any) -> None:
         """Not supported: the module has no executors."""
-        raise NotImplementedError("PythonLossModule has no executor that a monitor could watch")
+        raise NotImplementedError("PythonLossModule has no executor to monitor")

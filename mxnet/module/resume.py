@@ -1,11 +1,11 @@
-"""What `fit(resume=...)` keeps: the state that continues a run as if it had not been interrupted.
+"""The training state of `fit(resume=...)`, which continues an interrupted run bit for bit.
 
-One file holds the symbol, the parameters and the optimizer of every device, the metric, the random
-streams, and where in which epoch training is. It is replaced as a whole, so a killed run leaves
-the last complete one. The order of the data comes back in one of three ways: an iterator with
-``state_dict`` and ``load_state_dict`` is asked; of an `NDArrayIter` the order is kept; any other is
-reset as often as before, each time with the random streams as they were then. Batches of the epoch
-that are done already are drawn again and left out.
+One file has the symbol, the parameters and optimizer states of every device, the metric, the random
+streams, and the epoch and batch. It is replaced atomically, so a killed run leaves the last
+complete file. The order of the data is restored in one of three ways: by ``state_dict`` and
+``load_state_dict`` of the iterator; by the saved order of an `NDArrayIter`; or by repeating all
+resets with the random streams of the time. Completed batches of the epoch are fetched again and
+skipped.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class Resuming:
     ----------
     module : BaseModule
     prefix
-        Where the file is, or None.
+        Prefix of the file, or None.
     every
-        Number of batches after which the file is written, or None for only after epochs.
+        Number of batches between writes inside an epoch, or None.
     train_data : DataIter
     metric : EvalMetric
     history : History
-        Of the epochs that are done.
+        Metrics of the finished epochs.
     """
 
     def __init__(
@@ -70,15 +70,15 @@ class Resuming:
         self.module, self.every, self.train_data, self.metric = module, every, train_data, metric
         self.history = history
         self.files: Any = None if prefix is None else SnapshotFiles(prefix)
-        self.pending: dict[str, Any] | None = None  # a snapshot from inside an epoch
-        self.resets: list[dict] = []  # the random streams before each reset, where needed
-        self.order: Any = None  # of the data in this epoch
+        self.pending: dict[str, Any] | None = None  # snapshot inside an epoch
+        self.resets: list[dict] = []  # random streams before each reset, if needed
+        self.order: Any = None  # order of the data in this epoch
         self.before_fetch: dict | None = None
-        self.saved: Position | None = None  # what the file holds
+        self.saved: Position | None = None  # content of the file
 
     @property
     def path(self) -> Path | None:
-        """The file, if there is one."""
+        """Path of the file, or None."""
         return None if self.files is None else self.files.path
 
     def describe_interrupt(self) -> str:
@@ -88,7 +88,7 @@ class Resuming:
     # -- reading ------------------------------------------------------------------------------
 
     def continue_from(self, begin_epoch: int) -> int:
-        """Restore from the file if there is one; return the epoch to begin with."""
+        """Restore the state from the file, if any; return the first epoch."""
         if self.files is None:
             return begin_epoch
         state = self.files.read()
@@ -97,9 +97,10 @@ class Resuming:
             return begin_epoch
         self._check(state)
         self.module._restore_training_state(arrays_from(state["module"]))
-        if "history" in state:  # files of older versions have none
+        if "history" in state:  # missing in files of older versions
             self.history.load_state_dict(state["history"])
-        if self.files.was_resized(state):  # every worker has other data now: no order to restore
+        # Every worker has different data now: no order to restore.
+        if self.files.was_resized(state):
             self.order = data_order(self.train_data)
             self.pending = {"nbatch": self.files.batches_done(state)}
             self.saved = Position(state["epoch"], self.pending["nbatch"])
@@ -112,13 +113,13 @@ class Resuming:
         return state["epoch"]
 
     def _check(self, state: Mapping[str, Any]) -> None:
-        """Raise unless the file belongs to this network."""
+        """Raise if the file belongs to a different network."""
         ours, theirs = describe_parameters(self.module), state["network"]
         if ours != theirs:
             odd = sorted({*ours, *theirs} - {n for n in ours if ours[n] == theirs.get(n)})
             name = odd[0]
             raise MXNetError(
-                f"{str(self.files.path)!r} was written for another network: {name!r} is "
+                f"{str(self.files.path)!r} was written for a different network: {name!r} is "
                 f"{ours.get(name, 'not there')} here and {theirs.get(name, 'not there')} in the "
                 f"file ({len(odd)} such differences). Choose another prefix, or remove the file."
             )
@@ -129,18 +130,18 @@ class Resuming:
         if self.order is not None:
             set_data_order(self.train_data, self.order)
             return
-        goes_on = getattr(self.train_data, "reset_internal", True) is False  # a ResizeIter may
+        goes_on = getattr(self.train_data, "reset_internal", True) is False  # ResizeIter
         for before in self.resets:
-            if goes_on:  # an epoch begins where the last one ended: go there
+            if goes_on:  # skip to the end of the last epoch
                 for _ in self.train_data:
                     pass
             set_random_states(before)
             self.train_data.reset()
 
-    # -- in the loop --------------------------------------------------------------------------
+    # -- training loop --------------------------------------------------------------------------
 
     def start(self, data_iter: Any) -> tuple[int, Any]:
-        """Return the number of the epoch's first batch to run, and that batch."""
+        """Return the number of the first batch to run in this epoch, and that batch."""
         state, self.pending = self.pending, None
         nbatch = 0 if state is None else state["nbatch"]
         for _ in range(nbatch):
@@ -150,9 +151,7 @@ class Resuming:
             set_random_states(exact["before_fetch"])
         batch = self.fetch(data_iter)
         if batch is None:
-            raise MXNetError(
-                "train_data gave no batch: it is empty, or was used before and not reset."
-            )
+            raise MXNetError("train_data has no batch: it is empty, or was not reset after use.")
         if exact is not None:
             set_random_states(exact["streams"])
             set_fields(self.metric, exact["metric"])
@@ -173,7 +172,7 @@ class Resuming:
             self.order = data_order(self.train_data)
 
     def after_batch(self, epoch: int, nbatch: int, is_last: bool) -> None:
-        """Write the file if it is time."""
+        """Count a batch, and write the file after every `every` batches."""
         if self.every is not None and not is_last and nbatch % self.every == 0:
             self._write(epoch, nbatch)
 
@@ -213,10 +212,10 @@ def describe_parameters(module: Any) -> dict[str, str]:
 
 
 class SnapshotFiles:
-    """The files of a training run: one, or one for each worker of a distributed job.
+    """The files of a training run: one file, or one per worker of a distributed job.
 
-    Workers write at the same steps, but a failure may come between two of them; each keeps its
-    last two states, so that there is always one that all have.
+    Workers write at the same steps, but may fail in between. Each keeps its last two states, so
+    that all have one in common.
 
     Parameters
     ----------
@@ -234,7 +233,7 @@ class SnapshotFiles:
         return local_path(self._prefix + ("" if rank is None else f"-rank{rank}") + ".params")
 
     def write(self, state: dict[str, Any]) -> None:
-        """Write a state; a distributed job also keeps the previous one."""
+        """Write a state; distributed jobs keep the previous one too."""
         if self._group is not None:
             state["workers"] = self._group.size
             if self.path.exists():
@@ -242,9 +241,10 @@ class SnapshotFiles:
         tree_file.write(self.path, state)
 
     def read(self) -> dict[str, Any] | None:
-        """Return the last state that all workers have, or None if there is none.
+        """Return the last state that all workers have, or None.
 
-        If the number of workers has changed it is that of rank 0, with ``workers`` of the time.
+        If the number of workers has changed, return rank 0's state. Its ``workers`` is the number
+        at the time of saving.
         """
         if self._group is None:
             return _read(self.path) if self.path.exists() else None
@@ -259,8 +259,8 @@ class SnapshotFiles:
         path = self._of_rank(0)
         if not path.exists():
             raise MXNetError(
-                f"To continue with another number of workers, all of them need {str(path)!r}: keep "
-                "training states in a folder that all hosts share."
+                f"To continue with a different number of workers, all of them need {str(path)!r}: "
+                "save training states in a folder that all hosts share."
             )
         return _read(path)
 
@@ -268,20 +268,20 @@ class SnapshotFiles:
         shared = set.intersection(*(set(steps) for steps in by_rank))
         if not shared:
             raise MXNetError(
-                f"The workers' training states {self._prefix}-rank*.params are of different "
+                f"The workers' training states {self._prefix}-rank*.params are from different "
                 "steps. Remove them to start over."
             )
         last = max(shared, key=lambda step: step[1:])
         return next(s for s in states if (s["workers"], s["epoch"], s["nbatch"]) == last)
 
     def batches_done(self, state: dict[str, Any]) -> int:
-        """Return the number of completed batches in a state's epoch, per present worker."""
+        """Return the number of completed batches in a state's epoch, per current worker."""
         if self._group is None or not self.was_resized(state):
             return state["nbatch"]
         return state["nbatch"] * state["workers"] // self._group.size
 
     def was_resized(self, state: dict[str, Any]) -> bool:
-        """Return whether a state has another number of workers."""
+        """Return whether the number of workers has changed since a state was saved."""
         return self._group is not None and state["workers"] != self._group.size
 
 

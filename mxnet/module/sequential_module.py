@@ -1,4 +1,4 @@
-"""`SequentialModule`: a chain of modules, each on the outputs of the previous one."""
+"""`SequentialModule`: a chain of modules."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .base_module import SGD_DEFAULTS, BaseModule
 
 
 class SequentialModule(BaseModule):
-    """Modules in a row.
+    """A chain of modules, each of which takes the outputs of the previous one.
 
     Parameters
     ----------
     logger : logging.Logger
-        Where training writes; by default Python's `logging`.
+        Logger of the training; by default Python's `logging`.
 
     >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2)
     >>> chain = mx.mod.SequentialModule()
@@ -42,15 +42,15 @@ class SequentialModule(BaseModule):
         self._label_shapes: Any = None
 
     def add(self, module: BaseModule, **kwargs: Any) -> SequentialModule:
-        """Add a module at the end; return this one.
+        """Append a module; return self.
 
         Parameters
         ----------
         module : BaseModule
         take_labels : bool
-            Whether the labels come to this module.
+            Whether the module takes the labels.
         auto_wiring : bool
-            Whether its inputs are renamed to match the outputs of the previous module.
+            Whether to rename its inputs to match the outputs of the previous module.
         """
         unknown = [key for key in kwargs if key not in self._META_KEYS]
         if unknown:
@@ -80,7 +80,7 @@ class SequentialModule(BaseModule):
 
     @property
     def label_shapes(self) -> list | None:
-        """Descriptions of the labels, after `bind`; None if no module takes them."""
+        """Descriptions of the labels, after `bind`; None if no module takes labels."""
         self._need_bind()
         return self._label_shapes
 
@@ -188,7 +188,7 @@ class SequentialModule(BaseModule):
         optimizer_params: Any = SGD_DEFAULTS,
         force_init: bool = False,
     ) -> None:
-        """Get all modules ready to update."""
+        """Create the optimizers of all modules and their states."""
         self._need_params()
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring.")
@@ -255,7 +255,7 @@ class SequentialModule(BaseModule):
         for module in self._modules:
             module.install_monitor(mon)
 
-    # -- all that training changes ------------------------------------------------------------
+    # -- training state ------------------------------------------------------------
 
     def _training_state(self) -> dict[str, Any]:
         return {"modules": [dict(module._training_state()) for module in self._modules]}

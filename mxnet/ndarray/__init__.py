@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ._stubs.functions import *  # noqa: F403
     from ._stubs.op import *  # noqa: F403
 
-# MXNet's `mxnet.ndarray.ndarray` holds these functions as well.
+# MXNet's `mxnet.ndarray.ndarray` has these functions too.
 for _name in (*_creation, *_functions):
     setattr(_ndarray_module, _name, globals()[_name])
 _ndarray_module.__all__ += [*_creation, *_functions]

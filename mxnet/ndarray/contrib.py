@@ -94,7 +94,7 @@ def foreach(body: Callable, data: Any, init_states: Any) -> tuple[Any, Any]:
     data
         An array, or a list of arrays of equal length.
     init_states
-        The states of the first step: an array, or a list of them.
+        Initial states: an array, or a list of arrays.
 
     >>> step = lambda x, s: (x + s, x + s)
     >>> out, last = mx.nd.contrib.foreach(step, mx.nd.array([[1], [2]]), mx.nd.zeros((1,)))
@@ -103,7 +103,7 @@ def foreach(body: Callable, data: Any, init_states: Any) -> tuple[Any, Any]:
     """
     arrays = _flat(data, "foreach's data")
     if not arrays:
-        raise OutOfRange("foreach needs at least one array to go over.")
+        raise OutOfRange("foreach needs at least one data array.")
     _flat(init_states, "foreach's states")
     states, steps, outs = init_states, [], []
     for t in range(arrays[0].shape[0]):
@@ -127,9 +127,9 @@ def while_loop(
     func
         Function of the loop variables that returns outputs and new loop variables.
     loop_vars
-        The loop variables of the first step: an array, or a list of them.
+        Initial loop variables: an array, or a list of arrays.
     max_iterations
-        Largest number of steps; it must be given.
+        Maximum number of steps; required.
 
     >>> out, last = mx.nd.contrib.while_loop(
     ...     lambda i: i < 2, lambda i: (i * 10, [i + 1]), [mx.nd.zeros((1,))], max_iterations=3)
@@ -193,7 +193,7 @@ def _numbers(test: Callable[[torch.Tensor], torch.Tensor], data: NDArray) -> NDA
 
 
 def isnan(data: NDArray) -> NDArray:
-    """Return 1 where an element is not a number.
+    """Return 1 for elements that are NaN, else 0.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def isnan(data: NDArray) -> NDArray:
 
 
 def isinf(data: NDArray) -> NDArray:
-    """Return 1 where an element is infinite.
+    """Return 1 for infinite elements, else 0.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def isinf(data: NDArray) -> NDArray:
 
 
 def isfinite(data: NDArray) -> NDArray:
-    """Return 1 where an element is a finite number.
+    """Return 1 for finite elements, else 0.
 
     Parameters
     ----------

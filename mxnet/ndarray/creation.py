@@ -1,4 +1,4 @@
-"""Functions that make arrays: from values, from other libraries, or filled."""
+"""Functions that create arrays."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ __all__ = [
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
-    """Make an array from nested lists, NumPy, torch, scipy.sparse or another NDArray.
+    """Create an array from nested lists, NumPy, torch, scipy.sparse or another NDArray.
 
-    Without `dtype` the result is float32, except that an NDArray keeps its type.
+    The default `dtype` is float32, or that of an NDArray.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
 
 def _host_tensor(source: Any, target_dtype: torch.dtype) -> Tensor:
-    """Convert the source by NumPy; values that are not numbers get the requested dtype."""
+    """Convert the source by NumPy."""
     if isinstance(source, list | tuple) and any(isinstance(s, NDArray) for s in source):
         source = [s.asnumpy() if isinstance(s, NDArray) else s for s in source]
     try:
@@ -106,7 +106,7 @@ def _is_scipy_sparse(source: Any) -> bool:
 
 
 def _context(ctx: Any) -> Context:
-    """Return a context as given, from its printed form, or the current one."""
+    """Return a context from a Context, its string form, or the current one for None."""
     if isinstance(ctx, Context):
         return ctx
     return current_context() if ctx is None else parse_context(str(ctx))
@@ -124,14 +124,14 @@ def _sizes(name: str, shape: Any) -> tuple[int, ...]:
 
 
 def _fill(op: Op, shape: Any, ctx: Context | None, dtype: Any, **kwargs: Any) -> NDArray:
-    """Make a filled array; by MXNet's legacy rule a size of 0 means unknown."""
+    """Create a filled array; in legacy mode a size of 0 means unknown."""
     shape = _sizes(op.name, shape)
     if not shape or 0 in shape:
-        if is_np_shape():  # the operators themselves know the legacy meaning only
+        if is_np_shape():  # the operators only have the legacy semantics
             return full(shape, 1 if op is operators.ones else 0, ctx, dtype)
         raise MXNetError(
             f"Operator {op.name} inferring shapes failed: shape {shape} has an unknown size; "
-            "in legacy mode 0 and () mean unknown. Give sizes of at least 1, or use mx.np_shape()."
+            "in legacy mode 0 and () mean unknown. Pass sizes of at least 1, or use mx.np_shape()."
         )
     dtype = torch.float32 if dtype is None else dtype
     if ctx is None:
@@ -149,7 +149,7 @@ def zeros(
     stype: str | None = None,
     **kwargs: Any,
 ) -> NDArray:
-    """Make an array of zeros; with `stype` a sparse one.
+    """Create an array of zeros, dense or sparse.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def zeros(
 
 
 def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
-    """Make an array of ones.
+    """Create an array of ones.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: An
 def empty(
     shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None
 ) -> NDArray:
-    """Make an array with uninitialized values.
+    """Create an uninitialized array.
 
     Parameters
     ----------
@@ -229,20 +229,20 @@ def full(
     dtype: Any = np.float32,
     out: NDArray | None = None,
 ) -> NDArray:
-    """Make an array filled with one value, or fill `out`.
+    """Create an array filled with a value, or fill `out`.
 
     Parameters
     ----------
     shape
         Shape of the array: a number or a tuple.
     val
-        The value to fill with.
+        Value of all elements.
     ctx
         Device of the array; by default the current one.
     dtype
         Data type of the array; float32 by default.
     out
-        Array to fill in place of a new one.
+        Array to fill instead of a new one.
 
     >>> mx.nd.full((2,), 7).asnumpy()
     array([7., 7.], dtype=float32)
@@ -261,20 +261,20 @@ def arange(
     ctx: Context | None = None,
     dtype: Any = np.float32,
 ) -> NDArray:
-    """Make evenly spaced values in [start, stop), each repeated `repeat` times.
+    """Return evenly spaced values in [start, stop), each repeated `repeat` times.
 
     Parameters
     ----------
     start
-        First value; the stop if `stop` is None, and then 0 is the first.
+        Start of the interval, included. If `stop` is None, the interval is ``[0, start)``.
     stop
-        Where to stop; this value itself is left out.
+        End of the interval, excluded.
     step
         Distance between neighboring values; it may be negative.
     repeat
-        How many times each value is repeated.
+        Number of repetitions of each value.
     infer_range
-        Accepted because `mx.sym` has it, without effect.
+        Accepted for compatibility with `mx.sym`; has no effect.
     ctx
         Device of the array; by default the current one.
     dtype
@@ -295,18 +295,18 @@ def linspace(
     ctx: Context | None = None,
     dtype: Any = np.float32,
 ) -> NDArray:
-    """Make `num` evenly spaced values from start to stop.
+    """Return `num` evenly spaced values from start to stop.
 
     Parameters
     ----------
     start
         First value.
     stop
-        Last value, or with ``endpoint=False`` the one after it.
+        End of the interval; excluded with ``endpoint=False``.
     num
-        How many values to make.
+        Number of values.
     endpoint
-        Whether `stop` is the last value.
+        Whether to include `stop`.
     ctx
         Device of the array; by default the current one.
     dtype
@@ -327,16 +327,17 @@ def eye(
     dtype: Any = None,
     **kwargs: Any,
 ) -> NDArray:
-    """Make a matrix with ones on the k-th diagonal.
+    """Create a matrix with ones on the k-th diagonal and zeros elsewhere.
 
     Parameters
     ----------
     N
         Number of rows.
     M
-        Number of columns; 0 makes as many as rows.
+        Number of columns; 0 means `N`.
     k
-        Number of the diagonal: 0 is the main one, positive ones are above it, negative below.
+        Index of the diagonal: 0 is the main diagonal, positive ones are above it, negative ones
+        below.
     ctx
         Device of the array; by default the current one.
     dtype
@@ -351,17 +352,17 @@ def eye(
 
 
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = NDArray) -> NDArray:
-    """Make an array from a NumPy array of its own dtype, by default in the same memory.
+    """Create an array from a NumPy array, by default in the same memory.
 
-    The NumPy array then becomes read-only, against accidental changes. Arrays that
-    are read-only already are shared too, unless NumPy protects their memory.
+    A shared NumPy array becomes read-only, to prevent accidental changes. Read-only arrays are
+    shared too, unless NumPy does not own their memory.
 
     Parameters
     ----------
     ndarray
-        The NumPy array; sharing needs it contiguous.
+        The NumPy array; it must be contiguous to be shared.
     zero_copy
-        Whether to share its memory; else the values are copied.
+        Whether to share the memory; otherwise values are copied.
     array_cls
         Class of the result.
 
@@ -380,15 +381,15 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = ND
 
 
 def from_torch(tensor: Tensor, grad: bool | None = None) -> NDArray:
-    """Make an array in the memory of a torch tensor; a non-contiguous one is copied.
+    """Create an array on the memory of a torch tensor; a non-contiguous tensor is copied.
 
     Parameters
     ----------
     tensor
         The tensor.
     grad
-        Whether the array is a member of the tensor's graph, if there is one, so that gradients
-        flow back to the tensor; by default only inside `mx.autograd.record()`.
+        Whether the array stays attached to the tensor's graph, so that gradients flow back to the
+        tensor; by default only inside `mx.autograd.record()`.
 
     >>> import torch
     >>> t = torch.ones(2, requires_grad=True)
@@ -402,12 +403,12 @@ def from_torch(tensor: Tensor, grad: bool | None = None) -> NDArray:
 
 
 def from_dlpack(dlpack: Any) -> NDArray:
-    """Make an array in the memory of a DLPack capsule, or of anything with ``__dlpack__``.
+    """Create an array on the memory of a DLPack capsule or an object with ``__dlpack__``.
 
     Parameters
     ----------
     dlpack
-        A DLPack capsule, or an object that makes one.
+        A DLPack capsule, or an object with ``__dlpack__``.
 
     >>> mx.nd.from_dlpack(mx.nd.ones(2).to_dlpack_for_read()).asnumpy()
     array([1., 1.], dtype=float32)
@@ -419,7 +420,7 @@ def from_dlpack(dlpack: Any) -> NDArray:
 
 
 def to_dlpack_for_read(data: NDArray) -> Any:
-    """Return a DLPack capsule that shares memory, to be read.
+    """Return a DLPack capsule that shares the array's memory, for reading.
 
     Parameters
     ----------
@@ -433,7 +434,7 @@ def to_dlpack_for_read(data: NDArray) -> Any:
 
 
 def to_dlpack_for_write(data: NDArray) -> Any:
-    """Return a DLPack capsule that shares memory, to be written.
+    """Return a DLPack capsule that shares the array's memory, for writing.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Functions of arrays and numbers with more than one operator: arithmetic, concatenation."""
+"""Functions that dispatch to several operators: arithmetic, concatenation."""
 
 from __future__ import annotations
 
@@ -70,16 +70,16 @@ def power(base: Any, exp: Any) -> Any:
 
 
 def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
-    """Join arrays along an axis; a single one is copied only if `always_copy`.
+    """Concatenate arrays along an axis.
 
     Parameters
     ----------
     arrays
-        The arrays; they agree in data type and in all other axes.
+        The arrays; they have the same data type and the same sizes of all other axes.
     axis
-        The axis to join along.
+        Axis to concatenate along.
     always_copy
-        Whether a single array is copied too.
+        Whether to copy a single array too.
 
     >>> mx.nd.concatenate([mx.nd.ones((1, 2)), mx.nd.zeros((1, 2))]).shape
     (2, 2)
@@ -113,14 +113,14 @@ def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
     tensor
         The array.
     source
-        Where the axes are: a number, or several.
+        Positions of the axes to move.
     destination
-        Where to move them.
+        New positions of these axes.
 
     >>> mx.nd.moveaxis(mx.nd.zeros((1, 2, 3)), 0, -1).shape
     (2, 3, 1)
     """
-    # NumPy moves the axes of a stand-in whose sizes are the axis numbers.
+    # Let NumPy move the axes of a dummy array whose sizes are the axis numbers.
     stand_in = np.empty(tuple(range(tensor.ndim)) if tensor.ndim else (), dtype=np.int8)
     axes = np.moveaxis(stand_in, source, destination).shape
     return apply(transpose, (tensor,), {"axes": axes}, cls=type(tensor))
@@ -139,7 +139,7 @@ def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Sequence[NDArray
     bins
         Number of equal bins, or an array of their edges.
     range
-        Smallest and largest value that equal bins cover; by default those of the array.
+        Lower and upper limit of the bins; by default the smallest and largest element.
 
     >>> mx.nd.histogram(mx.nd.array([1, 2, 2]), bins=2, range=(1, 3))[0].asnumpy()
     array([1, 2])
@@ -148,7 +148,7 @@ def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Sequence[NDArray
         return F._histogram(a, bins)
     if not isinstance(bins, int | np.integer):
         raise InvalidValue(f"bins must be an integer or an NDArray, not {type(bins)}.")
-    if range is None:  # MXNet asks NumPy then, and makes float32 of its answer
+    if range is None:  # MXNet calls NumPy here, and converts the result to float32
         counts, edges = np.histogram(a.asnumpy().astype("float64"), bins=bins)
         return array(counts), array(edges)
     return F._histogram(a, bin_cnt=bins, range=range)
@@ -162,7 +162,7 @@ def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
     indices
         The indices, a vector.
     out
-        Matrix that receives a row for each index.
+        Matrix to write into, one row per index.
 
     >>> mx.nd.onehot_encode(mx.nd.array([1, 0]), mx.nd.zeros((2, 2))).asnumpy()
     array([[0., 1.],
@@ -172,7 +172,7 @@ def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
 
 
 def waitall() -> None:
-    """Wait until all pending work on all devices is done.
+    """Wait for all pending work on all devices.
 
     >>> y = mx.nd.ones(2) + 1
     >>> mx.nd.waitall()
@@ -195,15 +195,15 @@ def imdecode(
     str_img
         Bytes of the image file.
     clip_rect
-        Part to cut out: left, top, right and bottom; zeros mean all of it.
+        Rectangle to crop: left, top, right and bottom; zeros mean the whole image.
     out
-        Batch that receives the image.
+        Batch to write the image into.
     index
         Position in that batch.
     channels
         3 for color, 1 for gray.
     mean
-        Array that is subtracted.
+        Array to subtract.
 
     >>> blank = mx.recordio.pack_img(mx.recordio.IRHeader(0, 0, 0, 0), np.zeros((4, 6, 3), "uint8"))
     >>> mx.nd.imdecode(mx.recordio.unpack(blank)[1]).shape

@@ -1,6 +1,6 @@
-"""Reading and writing parts of an array, by MXNet's rules of views and copies.
+"""Indexing and assignment, by MXNet's rules for views and copies.
 
-A contiguous basic part shares memory with its array; everything else is a copy.
+A contiguous basic slice shares memory with its array; everything else is a copy.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def index_error(index: int, axis: int, size: int) -> IndexError:
 
 
 def is_basic(key: Any) -> bool:
-    """Return whether torch interprets a key as MXNet does: numbers and non-empty slices.
+    """Return whether a key has only numbers and non-empty slices, which torch handles like MXNet.
 
-    ``x[:]`` and ``x[()]``, which are the legacy array itself, do not count.
+    ``x[:]`` and ``x[()]`` are excluded: they return the legacy array itself.
     """
     if type(key) is slice:
         return key.start is not None or key.stop is not None
@@ -51,7 +51,7 @@ def is_basic(key: Any) -> bool:
 
 
 def selected_shape(shape: Sequence[int], key: Any) -> tuple[int, ...] | None:
-    """Return the shape in which a key selects a whole array, in order; None otherwise.
+    """Return the result shape if a key selects the whole array in order, else None.
 
     >>> selected_shape((2, 3), (None, slice(0, 2))), selected_shape((2, 3), (slice(None), 0))
     ((1, 2, 3), None)
@@ -70,7 +70,7 @@ def selected_shape(shape: Sequence[int], key: Any) -> tuple[int, ...] | None:
 
 
 def without_leading_ones(shape: Sequence[int], ndim: int) -> tuple[int, ...]:
-    """Return a shape without the first axes beyond `ndim` that have size 1.
+    """Return a shape without extra leading axes of size 1, down to `ndim` axes.
 
     >>> without_leading_ones((1, 1, 3), 2)
     (1, 3)
@@ -82,15 +82,15 @@ def without_leading_ones(shape: Sequence[int], ndim: int) -> tuple[int, ...]:
 
 
 def fits(shape: Sequence[int], target: Sequence[int]) -> bool:
-    """Return whether an array of one shape can be broadcast to another."""
+    """Return whether one shape can be broadcast to another."""
     pairs = zip(reversed(shape), reversed(target), strict=False)
     return len(shape) <= len(target) and all(n in (1, m) for n, m in pairs)
 
 
 def read(tensor: Tensor, key: Any, keep_scalar: bool) -> Tensor:
-    """Return the part of a tensor that a key names.
+    """Return the part of a tensor that a key selects.
 
-    `keep_scalar` is NumPy's meaning: one element has shape (). MXNet's legacy is (1,).
+    With `keep_scalar` one element has shape (), as in NumPy; otherwise (1,), MXNet's legacy.
     """
     if type(key) is int:
         return read_row(tensor, key, keep_scalar)
@@ -113,7 +113,7 @@ def _are_plain(key: slice) -> bool:
 
 
 def read_row(tensor: Tensor, index: int, keep_scalar: bool) -> Tensor:
-    """Return the part at one index of the first axis."""
+    """Return the slice at one index of the first axis."""
     if not tensor.ndim:
         raise IndexError("a 0-dimensional array cannot be indexed by a number")
     size = tensor.shape[0]
@@ -127,7 +127,7 @@ def read_row(tensor: Tensor, index: int, keep_scalar: bool) -> Tensor:
 
 
 def node_of_part(array: Any, key: Any, shape: tuple) -> HistoryNode:
-    """Return what a recording stores of a slicing: the key, unless it contains lists."""
+    """Return the recorded step of a slicing: its key, unless it contains lists."""
     items = _without_ellipsis(key if isinstance(key, tuple) else (key,), len(array.shape))
     numbers = [int(i) if _is_number(i) else i for i in items]
     if all(i is None or type(i) is int or (type(i) is slice and _are_plain(i)) for i in numbers):
@@ -159,14 +159,14 @@ def write(tensor: Tensor, key: Any, value: Any) -> None:
 
 
 def _without_leading_ones(value: Tensor, part: torch.Size) -> Tensor:
-    """Return a value without the leading axes of size 1 that the part to write into lacks."""
+    """Remove leading axes of size 1 that the target of an assignment does not have."""
     while value.ndim > len(part) and value.shape[0] == 1:
         value = value[0]
     return value
 
 
 def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None:
-    """Write into the part that a normalized key names, with some of its axes flipped."""
+    """Write into the part that a normalized key selects, with some axes flipped."""
     if isinstance(value, Handle):
         value = plain(value)
     elif not isinstance(value, int | float | bool):
@@ -174,7 +174,7 @@ def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None
     elif not tensor.dtype.is_floating_point:
         value = _fitting(value, tensor.dtype)
     if isinstance(value, Tensor):
-        value = value.to(tensor.device, tensor.dtype)  # lists of indices want the very same type
+        value = value.to(tensor.device, tensor.dtype)  # index lists need the same data type
         value = apart(value, tensor)
     try:
         if flips and isinstance(value, Tensor) and value.ndim:
@@ -183,7 +183,7 @@ def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None
     except RuntimeError as error:
         shape = tuple(value.shape) if isinstance(value, Tensor) else ()
         part = tuple(tensor[key].shape)
-        if 0 in shape and 0 in part:  # nothing is written, whatever the other sizes
+        if 0 in shape and 0 in part:  # nothing to write, whatever the other sizes
             return
         try:
             torch.broadcast_shapes(shape, part)
@@ -192,8 +192,8 @@ def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None
         else:
             reason = f"{error}" if len(shape) <= len(part) else "it has more axes."
         raise InvalidValue(
-            "operands could not be broadcast together: an array of shape "
-            f"{shape} cannot be written into the part of shape {part}: {reason}"
+            "operands could not be broadcast together: cannot assign an array of shape "
+            f"{shape} to a slice of shape {part}: {reason}"
         ) from None
 
 
@@ -204,7 +204,7 @@ def apart(source: Tensor, target: Tensor) -> Tensor:
 
 
 def _host_values(value: Any, dtype: torch.dtype) -> np.ndarray:
-    """Return array-like values as numbers; among floats None is NaN."""
+    """Convert array-like values to numbers; None among floats becomes NaN."""
     values = np.asarray(value)
     if values.dtype != object:
         return values
@@ -213,12 +213,12 @@ def _host_values(value: Any, dtype: torch.dtype) -> np.ndarray:
     except (TypeError, ValueError):
         raise TypeError(
             f"An array of {dtypes.to_name(dtype)} does not support assignment with "
-            f"{value!r} of type {type(value)}: give numbers, or an array."
+            f"{value!r} of type {type(value)}: use numbers or an array."
         ) from None
 
 
 def _fitting(value: float, dtype: torch.dtype) -> float:
-    """Return a number converted to an integer type as by MXNet's C code, also out of range."""
+    """Convert a number to an integer type like MXNet's C code, with wraparound."""
     if dtype is torch.bool:
         return value
     limits = torch.iinfo(dtype)
@@ -231,11 +231,11 @@ def _fitting(value: float, dtype: torch.dtype) -> float:
 
 
 def normalize(tensor: Tensor, key: Any) -> tuple[tuple, list[int]]:
-    """Return a key that torch understands, and the result axes to flip for negative steps."""
+    """Return a key for torch, and the result axes to flip for negative steps."""
     items = key if isinstance(key, tuple) else (key,)
     items = _without_ellipsis(items, tensor.ndim)
     normalized: list[Any] = []
-    backward: list[int] = []  # places in the key
+    backward: list[int] = []  # positions in the key
     axis = 0
     for item in items:
         if item is None:
@@ -267,7 +267,7 @@ def normalize(tensor: Tensor, key: Any) -> tuple[tuple, list[int]]:
 
 
 def _with_lists_alone(key: list, lists: list[Tensor]) -> list:
-    """Turn numbers beside lists of indices into lists, as NumPy does; torch applies them first."""
+    """Convert numbers beside index lists to lists, as NumPy does; torch applies them first."""
     if not any(isinstance(part, int) for part in key):
         return key
     shape = _common_shape(lists)
@@ -288,9 +288,9 @@ def _common_shape(lists: list[Tensor]) -> torch.Size:
 
 
 def _result_axis(key: list, index: int) -> int:
-    """Return the axis of the result that a slice in the key makes.
+    """Return the result axis of a slice in the key.
 
-    Lists of indices make joint axes: at their position if adjacent, else before all others.
+    The joint axes of index lists are at their position if adjacent, else first.
     """
     lists = [i for i, part in enumerate(key) if isinstance(part, Tensor)]
     others = [i for i, part in enumerate(key) if part is None or isinstance(part, slice)]
@@ -315,7 +315,7 @@ def _without_ellipsis(items: tuple, ndim: int) -> tuple:
 
 
 def _forward_slice(item: slice, size: int) -> tuple[slice, bool]:
-    """Turn a slice with a negative step into a forward slice, whose result is flipped."""
+    """Convert a slice with a negative step to a forward slice, whose result is flipped."""
     parts = [None if p is None else _whole(p) for p in (item.start, item.stop, item.step)]
     item = slice(*parts)
     if item.step is None or item.step > 0:
@@ -325,7 +325,7 @@ def _forward_slice(item: slice, size: int) -> tuple[slice, bool]:
     picked = range(*item.indices(size))
     if not picked:
         return slice(0, 0), False
-    if len(picked) == 1:  # a view, as any other part of one row
+    if len(picked) == 1:  # a view, like any other part of one row
         return slice(picked[0], picked[0] + 1), False
     return slice(picked[-1], picked[0] + 1, -item.step), True
 
@@ -343,7 +343,7 @@ def _index_tensor(item: Any, device: torch.device, axis: int, size: int) -> Tens
         index = dtypes.from_numpy(np.asarray(item)) if not isinstance(item, Tensor) else item
     else:
         raise ValueError(f"NDArray does not support slicing with key {item} of type {type(item)}.")
-    index = index.to(device=device, dtype=torch.int64)  # a mask counts as numbers 0 and 1
+    index = index.to(device=device, dtype=torch.int64)  # a mask is treated as numbers 0 and 1
     if index.numel():
         low, high = int(index.min()), int(index.max())
         if low < -size or high >= size:

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 else:
     NDArrayMethods = Handle  # codegen adds the methods
 
-# MXNet's module has these names too; the package adds its creation functions and arithmetic.
+# MXNet's names; the package adds its creation functions and arithmetic.
 __all__ = ["NDArray", "integer_types", "mx_real_t", "numeric_types"]
 
 py_slice = slice
@@ -85,14 +85,14 @@ _STORAGE_TYPE_ID_TO_STR = {v: k for k, v in _STORAGE_TYPE_STR_TO_ID.items()}
 
 
 def _either(array: NDArray) -> Tensor:
-    """Return the array's tensor, plain or tracked, to read its shape and dtype."""
+    """Return the array's plain or tracked tensor, for its shape and dtype."""
     data = array._data
     if data is not None:
         return data
     return graph_tensor(array)  # pyright: ignore[reportReturnType] (an array has one of the two)
 
 
-# Arrays that became pointers of ctypes, by these; a pointer serves while its array lives.
+# Arrays by the ctypes pointer made from them; a pointer is valid while its array lives.
 _handed_out: WeakValueDictionary[int, NDArray] = WeakValueDictionary()
 
 
@@ -100,7 +100,7 @@ def _array_at(pointer: ctypes.c_void_p) -> NDArray:
     array = _handed_out.get(pointer.value or 0)
     if array is None:
         raise InvalidValue(
-            f"NDArray: {pointer} does not point at an array that lives. Give the array itself."
+            f"NDArray: {pointer} does not point at a living array. Pass the array itself."
         )
     return array
 
@@ -108,14 +108,14 @@ def _array_at(pointer: ctypes.c_void_p) -> NDArray:
 class NDArray(NDArrayMethods):
     """A multi-dimensional array on a device.
 
-    Make one with `mx.nd.array`, `mx.nd.zeros` and the like rather than by calling the class.
+    Create arrays with `mx.nd.array`, `mx.nd.zeros` and similar functions.
 
     Parameters
     ----------
     handle
         A torch tensor, or another array, whose memory the new array shares.
     writable
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> x = mx.nd.array([[1, 2], [3, 4]])
     >>> (x * 2).asnumpy()
@@ -129,7 +129,7 @@ class NDArray(NDArrayMethods):
     def __init__(
         self, handle: Tensor | Handle | ctypes.c_void_p | None, writable: bool = True
     ) -> None:
-        if handle is None:  # empty, until __setstate__ fills it
+        if handle is None:  # empty before __setstate__
             set_empty(self)
         elif isinstance(handle, Tensor):
             expose(handle)
@@ -140,20 +140,20 @@ class NDArray(NDArrayMethods):
 
     @property
     def _as_parameter_(self) -> ctypes.c_void_p:
-        """The handle that ``ctypes.cast(array, NDArrayHandle)`` reads, as in monitor callbacks."""
+        """The handle for ``ctypes.cast(array, NDArrayHandle)``, as in monitor callbacks."""
         _handed_out[id(self)] = self
         return ctypes.c_void_p(id(self))
 
-    # -- facts --------------------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------------
 
     @property
     def handle(self) -> Tensor:
-        """The torch tensor underneath, outside any graph."""
+        """The underlying torch tensor, detached."""
         return exported(self)
 
     @property
     def writable(self) -> bool:
-        """Whether the array may be changed: always."""
+        """Whether the array is writable; always True."""
         return True
 
     @property
@@ -179,7 +179,7 @@ class NDArray(NDArrayMethods):
 
     @property
     def __numpy_dtype__(self) -> np.dtype:
-        """The result of ``np.dtype(x)``; NumPy 2.4 cannot derive it from `dtype`, a scalar type."""
+        """The result of ``np.dtype(x)``; NumPy 2.4 requires it because `dtype` is a scalar type."""
         return np.dtype(self.dtype)
 
     @property
@@ -189,7 +189,7 @@ class NDArray(NDArrayMethods):
 
     @property
     def context(self) -> Context:
-        """The device that the array lives on."""
+        """The device of the array."""
         ctx = self._ctx
         if ctx is not None:
             return ctx
@@ -202,20 +202,20 @@ class NDArray(NDArrayMethods):
 
     @property
     def T(self) -> NDArray:
-        """A copy with the axes in reverse order; of a vector, the vector itself."""
+        """The transposed array (a copy); a vector itself."""
         if self.ndim < 2:
             return self
         return _transpose(self)
 
     @property
     def grad(self) -> NDArray | None:
-        """The gradient array that `attach_grad` made, or None."""
+        """The gradient array of `attach_grad`, or None."""
         record = self._grad
         return None if record is None else record.array
 
     @property
     def _fresh_grad(self) -> bool:
-        """Whether backward has written the gradient since this was last set to False."""
+        """Whether backward has written the gradient since this flag was set to False."""
         record = self._grad
         return record is not None and record.fresh
 
@@ -238,7 +238,12 @@ class NDArray(NDArrayMethods):
             if active or data is None:
                 data = current(self)
             part = data[key]
-        except (IndexError, TypeError, ValueError, MXNetError):  # torch has no negative steps
+        except (
+            IndexError,
+            TypeError,
+            ValueError,
+            MXNetError,
+        ):  # negative steps
             return self._read(key)
         if kind is not slice and not part.ndim and not self.is_numpy:
             return self._read(key)
@@ -281,7 +286,7 @@ class NDArray(NDArrayMethods):
                     data[key].fill_(value)
                     return
             except (IndexError, TypeError, ValueError, RuntimeError):
-                pass  # torch has no negative steps; other errors are explained below
+                pass  # negative steps; other errors are explained below
         self._write(key, value)
 
     def _write(self, key: Any, value: Any) -> None:
@@ -297,7 +302,7 @@ class NDArray(NDArrayMethods):
         indexing.write(memory, key, value)
 
     def _take_member(self, key: Any, value: Any) -> bool:
-        """Write an array of the recorded graph, together with its node.
+        """Assign an array of the recorded graph, with its node.
 
         Return whether the value is such an array.
         """
@@ -307,13 +312,13 @@ class NDArray(NDArrayMethods):
         if selected is None:
             raise MXNetError(
                 "Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with "
-                "autograd: no gradient would flow back from a part of an array. Use mx.nd.concat, "
-                "mx.nd.stack or mx.nd.where, or write y.detach()."
+                "autograd: gradients would not flow back from a slice. Use mx.nd.concat, "
+                "mx.nd.stack or mx.nd.where, or assign to y.detach()."
             )
         memory = plain(self)
         shape = indexing.without_leading_ones(value.shape, len(selected))
         if not indexing.fits(shape, selected):
-            return False  # the caller explains it
+            return False  # the caller raises the error
         if value._dtype is not self._dtype:
             value = value.astype(self.dtype)
         if shape != value.shape:
@@ -333,9 +338,9 @@ class NDArray(NDArrayMethods):
     def _basic_indexing_slice_is_contiguous(
         slc_key: tuple[slice, ...], shape: tuple[int, ...]
     ) -> bool:
-        """Return whether slices, one for each axis, select one block of memory."""
+        """Return whether slices, one for each axis, select a contiguous block."""
         sizes = [len(range(*key.indices(n))) for key, n in zip(slc_key, shape, strict=True)]
-        whole = True  # of all axes that follow
+        whole = True  # product of the following axes
         for key, size, full in reversed(list(zip(slc_key, sizes, shape, strict=True))):
             if size != 1 and (not whole or key.step not in (None, 1)):
                 return False
@@ -346,7 +351,7 @@ class NDArray(NDArrayMethods):
     def _basic_indexing_contiguous_flat_begin_end(
         slc_key: tuple[slice, ...], shape: tuple[int, ...]
     ) -> tuple[int, int]:
-        """Return begin and end in memory of the block that slices select."""
+        """Return begin and end of the contiguous block that slices select."""
         begin = end = 0
         for key, n in zip(slc_key, shape, strict=True):
             positions = range(*key.indices(n))
@@ -362,7 +367,7 @@ class NDArray(NDArrayMethods):
         return self[start:stop]
 
     def _sync_copyfrom(self, source_array: Any) -> None:
-        """Fill the array from anything array-like of the same shape."""
+        """Copy an array-like of the same shape into this array."""
         source = np.asarray(source_array)
         if source.shape != self.shape:
             raise ValueError(f"Shape inconsistent: expected {source.shape} vs got {self.shape}")
@@ -381,27 +386,27 @@ class NDArray(NDArrayMethods):
         if self.size == 1:
             return bool(plain(self).item())
         raise ValueError(
-            "The truth value of an NDArray with multiple elements is ambiguous. Compare one "
-            "number: x.sum(), x.min() or x.max()."
+            "The truth value of an NDArray with multiple elements is ambiguous. Reduce it first: "
+            "x.sum(), x.min() or x.max()."
         )
 
     __nonzero__ = __bool__
-    __hash__: Any = object.__hash__  # by identity, though == compares elements
+    __hash__: Any = object.__hash__  # by identity, although == compares elements
 
     def __contains__(self, value: Any) -> bool:
         return bool((plain(self) == value).any())
 
     def slice_assign(self, rhs: NDArray, begin: Any, end: Any, step: Any = None) -> NDArray:
-        """Write an array into the part [begin, end) and return this array.
+        """Assign an array to the slice [begin, end) and return self.
 
         Parameters
         ----------
         rhs
             The array to write.
         begin
-            First index for each axis; None begins at the end where the step starts.
+            First index of each axis; None: the first element, or the last for a negative step.
         end
-            Index to stop before, for each axis; None goes all the way.
+            Index to stop before, for each axis; None: through the end.
         step
             Step along each axis; 1 by default.
         """
@@ -409,16 +414,16 @@ class NDArray(NDArrayMethods):
         return self
 
     def slice_assign_scalar(self, value: float, begin: Any, end: Any, step: Any = None) -> NDArray:
-        """Write a number into the part [begin, end) and return this array.
+        """Assign a number to the slice [begin, end) and return self.
 
         Parameters
         ----------
         value
             The number to write.
         begin
-            First index for each axis; None begins at the end where the step starts.
+            First index of each axis; None: the first element, or the last for a negative step.
         end
-            Index to stop before, for each axis; None goes all the way.
+            Index to stop before, for each axis; None: through the end.
         step
             Step along each axis; 1 by default.
         """
@@ -428,14 +433,14 @@ class NDArray(NDArrayMethods):
     # -- type and shape -----------------------------------------------------------------------
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
-        """Return the array in another data type; without `copy` perhaps the array itself.
+        """Return the array converted to a data type.
 
         Parameters
         ----------
         dtype
             The data type.
         copy
-            Whether to copy if the type is the same.
+            Whether to copy if the data type is unchanged.
 
         >>> mx.nd.array([1.7]).astype('int32').asnumpy()
         array([1], dtype=int32)
@@ -446,7 +451,7 @@ class NDArray(NDArrayMethods):
         return _cast(self, target_dtype)
 
     def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
-        """Return a view of another shape; 0, -1, -2, -3, -4 have MXNet's special meanings.
+        """Return a view with a new shape; 0, -1, -2, -3 and -4 are MXNet's reshape codes.
 
         Parameters
         ----------
@@ -458,14 +463,15 @@ class NDArray(NDArrayMethods):
         """
         sizes = shape[0] if len(shape) == 1 else None
         if type(sizes) is tuple and sizes and not kwargs and 0 not in sizes:
-            try:  # torch knows -1, refuses other codes, and parses numbers faster than a tuple
+            # torch supports -1, raises for other codes, and parses numbers faster than a tuple.
+            try:
                 data = self._data
                 if active or data is None:
                     array = wrap(type(self), current(self).reshape(*sizes), self._ctx)
                     if array._member is not None:
                         array._member.node = (RESHAPING, node_of(self), sizes)
                     return array
-                data = data.view(*sizes)  # what is not contiguous continues below
+                data = data.view(*sizes)  # non-contiguous tensors are handled below
             except (NoDenseOperand, RuntimeError, TypeError):
                 pass
             else:
@@ -492,13 +498,13 @@ class NDArray(NDArrayMethods):
         return self._view(lambda t: t.reshape(new_shape))
 
     def _view(self, function: Callable[[Tensor], Tensor]) -> NDArray:
-        """Return a view by a function of torch, connected to the graph."""
+        """Return a view by a torch function, attached to the graph."""
         view = derive(self, function)
         record_step(view, RESHAPING, (self,), view.shape)
         return view
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
-        """Return a copy (or, with `inplace`, a view) with a new axis of size 1.
+        """Return a copy (a view with `inplace`) with a new axis of size 1.
 
         Parameters
         ----------
@@ -512,12 +518,12 @@ class NDArray(NDArrayMethods):
         return _expand_dims(self, axis)
 
     def squeeze(self, axis: Any = None, inplace: bool = False) -> NDArray:
-        """Return a copy (or, with `inplace`, a view) without axes of size 1.
+        """Return a copy (a view with `inplace`) without axes of size 1.
 
         Parameters
         ----------
         axis
-            The axes to remove; None removes all of size 1.
+            The axes to remove; None: all axes of size 1.
         inplace
             Whether to return a view.
         """
@@ -525,7 +531,7 @@ class NDArray(NDArrayMethods):
         return self.reshape(output.shape) if inplace else output
 
     def flatten(self, inplace: bool = False) -> NDArray:
-        """Return a copy (or, with `inplace`, a view) with all axes but the first merged.
+        """Return a copy (a view with `inplace`) with all axes but the first flattened.
 
         Parameters
         ----------
@@ -545,7 +551,7 @@ class NDArray(NDArrayMethods):
             The new shape.
         """
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        if self.ndim < len(shape):  # NumPy's rule, as MXNet's method has it
+        if self.ndim < len(shape):  # NumPy's rule, as in MXNet's method
             lifted = self.reshape((1,) * (len(shape) - self.ndim) + self.shape)
             return _broadcast_to(lifted, shape)
         return _broadcast_to(self, shape)
@@ -568,11 +574,11 @@ class NDArray(NDArrayMethods):
         Parameters
         ----------
         indices_or_sections
-            Number of equal parts, or the indices that the parts begin at.
+            Number of equal parts, or the start indices of the parts.
         axis
             The axis; a negative one counts from the last.
         squeeze_axis
-            Whether to remove the split axis from the parts, of size 1 there.
+            Whether to remove the split axis, which must have size 1 in the parts.
         """
         from .functions import split_v2
 
@@ -584,7 +590,7 @@ class NDArray(NDArrayMethods):
         Parameters
         ----------
         axes
-            The new order of the axes; none reverses them.
+            The new order of the axes; by default reversed.
         """
         if "axes" in kwargs:
             axes = kwargs["axes"]
@@ -610,7 +616,7 @@ class NDArray(NDArrayMethods):
         return convertible(array) if array.size == 1 else array
 
     def numpy(self) -> np.ndarray:
-        """Return a NumPy copy, as `asnumpy`; the name of other frameworks."""
+        """Same as `asnumpy`; the name in other frameworks."""
         return self.asnumpy()
 
     def asscalar(self) -> Any:
@@ -626,7 +632,7 @@ class NDArray(NDArrayMethods):
                 "or use asnumpy()."
             )
         kind = dtypes.to_numpy(data.dtype)
-        if kind is np.float32:  # nearly always
+        if kind is np.float32:  # the common case
             return kind(data.item())
         return self.asnumpy().reshape(-1)[0]
 
@@ -649,15 +655,15 @@ class NDArray(NDArrayMethods):
     def as_torch(self, grad: bool | None = None) -> Tensor:
         """Return a torch tensor on this array's memory and, while recording, in its graph.
 
-        Gradients of what torch computes from it flow back into this array's own gradient,
-        whether `backward` is called on an array or on a tensor. While recording, write into the
-        array only: torch takes a write into the tensor for a part of the computation.
+        Gradients of torch's computations flow back into this array's gradient, whether `backward`
+        is called on an array or a tensor. While recording, write into the array only: torch records
+        a write into the tensor.
 
         Parameters
         ----------
         grad
-            Whether the tensor is a member of the array's graph, if there is one; by default only
-            inside `mx.autograd.record()`.
+            Whether the tensor stays attached to the array's graph; by default only inside
+            `mx.autograd.record()`.
 
         >>> import torch
         >>> x = mx.nd.array([1, 2])
@@ -686,11 +692,11 @@ class NDArray(NDArrayMethods):
 
     def to_dlpack_for_write(self) -> Any:
         """Return a DLPack capsule that shares memory, to be written."""
-        writable(self)  # refuses members of a graph
+        writable(self)  # raises for tensors of a graph
         return torch.utils.dlpack.to_dlpack(exported(self))
 
     def wait_to_read(self) -> None:
-        """Wait until pending work on this array is done."""
+        """Wait for pending work on this array."""
         accelerator.synchronize(plain(self).device)
 
     wait_to_write = wait_to_read
@@ -702,12 +708,12 @@ class NDArray(NDArrayMethods):
         return self.copyto(self.context)
 
     def copyto(self, other: NDArray | Context) -> NDArray:
-        """Copy into another array of the same shape, or to a new one on a context.
+        """Copy into another array of the same shape, or to a context.
 
         Parameters
         ----------
         other
-            The other array, or a device.
+            The target array, or a device.
         """
         if isinstance(other, Handle):
             if other is self:
@@ -735,7 +741,7 @@ class NDArray(NDArrayMethods):
         raise TypeError(f"copyto does not support type {type(other)}")
 
     def as_in_context(self, context: Context) -> NDArray:
-        """Return the array itself if it is on that context already, else a copy there.
+        """Return the array on a context: itself if it is already there, else a copy.
 
         Parameters
         ----------
@@ -747,11 +753,11 @@ class NDArray(NDArrayMethods):
     as_in_ctx = as_in_context
 
     def as_nd_ndarray(self) -> NDArray:
-        """Return this memory as a legacy NDArray."""
+        """Return a legacy NDArray that shares this memory."""
         return self
 
     def as_np_ndarray(self) -> NDArray:
-        """Return this memory as an `mx.np.ndarray`."""
+        """Return an `mx.np.ndarray` that shares this memory."""
         from ..numpy import ndarray  # lazy import: numpy builds on this module
 
         return self._as(ndarray)
@@ -778,7 +784,7 @@ class NDArray(NDArrayMethods):
         return cast_storage(self, stype)
 
     def detach(self) -> NDArray:
-        """Return the same memory outside the recorded graph."""
+        """Return an array on the same memory, detached from the recorded graph."""
         return wrap_plain(type(self), plain(self).detach(), self._ctx)
 
     # -- pickles ------------------------------------------------------------------------------
@@ -787,15 +793,15 @@ class NDArray(NDArrayMethods):
         return type(self), (None,), self.__getstate__()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what MXNet pickles: the array as a record of a params file."""
-        if self._dtype is None:  # it has not been unpickled
+        """Return the pickled state, as in MXNet: a record of a params file."""
+        if self._dtype is None:  # not yet unpickled
             return {"handle": None}
         ctx = self.context
         record = params_file.dump_record(plain(self), (ctx.device_typeid, ctx.device_id))
         return {"handle": bytearray(record)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickled array; one from a missing GPU is restored on the CPU."""
+        """Restore a pickled array; on the CPU if its GPU does not exist."""
         set_empty(self)
         if state["handle"] is None:
             return
@@ -825,12 +831,12 @@ class NDArray(NDArrayMethods):
     # -- gradients ----------------------------------------------------------------------------
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
-        """Allocate a gradient array, and make this array a leaf of recorded computations.
+        """Allocate a gradient array and make this array a leaf of the graph.
 
         Parameters
         ----------
         grad_req : {'write', 'add', 'null'}
-            What backward does with the gradient array.
+            How backward stores the gradient.
         stype
             Storage type.
 
@@ -847,19 +853,19 @@ class NDArray(NDArrayMethods):
     def backward(
         self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True
     ) -> None:
-        """Compute the gradients of this array with respect to all attached arrays.
+        """Compute the gradients of this array with respect to all arrays with `attach_grad`.
 
-        `train_mode` is the mode of user-defined gradients (`autograd.Function`);
-        operators keep that of the recording.
+        `train_mode` applies to user-defined gradients (`autograd.Function`); operators use the mode
+        of the recording.
 
         Parameters
         ----------
         out_grad
-            Gradient of this array to start from; by default ones.
+            Gradient of this array; by default ones.
         retain_graph
-            Whether to keep the graph, to differentiate it again.
+            Whether to keep the graph for another backward pass.
         train_mode
-            The mode in which `autograd.Function.backward` runs.
+            Mode of `autograd.Function.backward`.
         """
         if train_mode == state.backward_training:
             run_backward([self], None if out_grad is None else [out_grad], retain_graph)
@@ -867,7 +873,7 @@ class NDArray(NDArrayMethods):
         with backward_mode(train_mode):
             run_backward([self], None if out_grad is None else [out_grad], retain_graph)
 
-    # -- the rest -----------------------------------------------------------------------------
+    # -- other methods -----------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         return text(self)
@@ -876,18 +882,18 @@ class NDArray(NDArrayMethods):
         return html(self)
 
     def __format__(self, spec: str) -> str:
-        """Format an array of one element as its number: ``f"{loss:.3f}"``."""
+        """Format an array of one element as a number: ``f"{loss:.3f}"``."""
         if not spec:
             return str(self)
         if self.size != 1:
             raise TypeError(
                 f"The format {spec!r} needs an array of one element; this one has shape "
-                f"{self.shape}. Format loss.mean(), or elements one by one."
+                f"{self.shape}. Format loss.mean(), or single elements."
             )
         return format(self.item(), spec)
 
     def __matmul__(self, other: Any) -> NDArray:
-        """Multiply matrices, or stacks of matrices with one batch axis."""
+        """Matrix product of two matrices, or of batches of matrices."""
         if not isinstance(other, NDArray):
             return NotImplemented
         from .. import ndarray  # the functions are generated after this class
@@ -910,7 +916,7 @@ _transpose = make_call_function(transpose, NDArray)
 
 
 def _is_member(value: Any) -> bool:
-    """Return whether a value is an array in the graph of the present recording."""
+    """Return whether a value is an array in the graph of the current recording."""
     if not isinstance(value, NDArray) or graph_tensor(value) is None:
         return False
     return not is_constant_now(value, state.session)
@@ -922,5 +928,5 @@ def _slices(begin: Any, end: Any, step: Any) -> tuple[slice, ...]:
 
 
 def from_host(values: np.ndarray) -> Tensor:
-    """Return a new tensor with the values of a NumPy array, bfloat16 bits included."""
+    """Return a new tensor with the values of a NumPy array; uint16 may be bfloat16."""
     return dtypes.from_numpy(np.ascontiguousarray(values).copy())

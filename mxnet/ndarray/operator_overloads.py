@@ -40,7 +40,7 @@ def unsupported_operand(other: Any) -> TypeError:
 
 
 def _compare_in_dtype(compare: Callable) -> Callable:
-    """Return a comparison that answers in the first operand's dtype, without a cast if possible."""
+    """Return a comparison that gives the first operand's dtype, without a cast if possible."""
 
     def compare_in_dtype(x: Tensor, y: Tensor) -> Tensor:
         if y.ndim == 0 or x.shape == y.shape:
@@ -68,7 +68,7 @@ def binary_overload(cls: type[NDArray], operation: Operation, reverse: bool = Fa
         raise unsupported_operand(other)
 
     kernels = [differentiable_kernel(op) or op.kernel, differentiable_kernel(scalar)]
-    plain: list[Any] = [op.raw, scalar.raw]  # operations are of families, which have them
+    plain: list[Any] = [op.raw, scalar.raw]  # set by the operations' families
     if operation.returns_bool:
         kernels = [k and _compare_and_cast(k) for k in kernels]
         plain = [_compare_in_dtype(k) for k in plain]

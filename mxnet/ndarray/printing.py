@@ -1,4 +1,4 @@
-"""Printing of arrays, and the result of `asnumpy`."""
+"""Printing of arrays, and the array class of `asnumpy`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HTML_ROWS, _HTML_COLUMNS = 12, 16
 
 
 def label(array: NDArray) -> str:
-    """Return the line under the values: class, shape, context.
+    """Return the last line: class, shape, context.
 
     >>> label(mx.nd.zeros((2, 3)))
     '<NDArray 2x3 @cpu(0)>'
@@ -26,7 +26,7 @@ def label(array: NDArray) -> str:
 
 
 def values_to_print(array: NDArray) -> np.ndarray:
-    """Return the values; bfloat16, which NumPy does not have, as float32."""
+    """Return the values; bfloat16 as float32, because NumPy lacks it."""
     values = array.asnumpy()
     if not dtypes.is_bfloat16(values.dtype):
         return values
@@ -34,12 +34,12 @@ def values_to_print(array: NDArray) -> np.ndarray:
 
 
 def text(array: NDArray) -> str:
-    """Return the values as NumPy prints them, and the label."""
+    """Return the text of the values as in NumPy, and the label."""
     return f"\n{values_to_print(array)}\n{label(array)}"
 
 
 def html(array: NDArray) -> str:
-    """Return a small table for vectors and matrices, preformatted text for the rest."""
+    """Return a table for vectors and matrices, preformatted text for others."""
     values = values_to_print(array)
     caption = f"<div><code>{escape(label(array))} {escape(str(values.dtype))}</code></div>"
     if values.ndim not in (1, 2) or values.size == 0:
@@ -54,14 +54,14 @@ def html(array: NDArray) -> str:
     return f"<table>{''.join(lines)}</table>{caption}"
 
 
-# -- what `asnumpy` returns -----------------------------------------------------------------------
+# -- the array class of `asnumpy`
+# -----------------------------------------------------------------------
 
 
 class OneElement(np.ndarray):
-    """A NumPy array of one element that ``float`` and ``int`` accept.
+    """A NumPy array of one element that supports ``float`` and ``int``.
 
-    NumPy refuses that for shape (1,), as of MXNet's ``loss.mean().asnumpy()``; programs print
-    it with ``'%f'`` everywhere.
+    NumPy raises for shape (1,), but programs print ``loss.mean().asnumpy()`` with ``'%f'``.
 
     >>> 'loss %.1f' % mx.nd.array([1.5]).asnumpy()
     'loss 1.5'
@@ -81,7 +81,7 @@ class OneElement(np.ndarray):
     def __array_wrap__(
         self, array: np.ndarray, context: Any = None, return_scalar: bool = False
     ) -> np.ndarray:
-        """Return NumPy scalars from `sum` and other reductions, not arrays without axes."""
+        """Return NumPy scalars from `sum` and other reductions instead of 0-d arrays."""
         wrapped = super().__array_wrap__(array, context, return_scalar)
         return wrapped[()] if return_scalar else wrapped
 

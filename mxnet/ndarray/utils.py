@@ -1,4 +1,4 @@
-"""Saving and loading arrays, and the creation functions that also know sparse arrays."""
+"""Saving and loading arrays, and creation functions with support for sparse arrays."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def _arrays(read: Any) -> list[NDArray] | dict[str, NDArray]:
 def save(fname: Any, data: Any) -> None:
     """Save an array, a list or a dict of arrays in MXNet's binary format.
 
-    A name that ends in ``.safetensors`` chooses that format, for a dict of dense arrays. The file
-    appears whole or not at all; MXNet's format carries checksums that `load` verifies.
+    A file name ending in ``.safetensors`` selects that format, for a dict of dense arrays. Saving
+    is atomic; files in MXNet's format have checksums that `load` verifies.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def save(fname: Any, data: Any) -> None:
 
 
 def save_with_info(fname: Any, data: Any, info: Mapping[str, Any] | None) -> None:
-    """Save arrays as `save` does, with JSON data that `params_file.read_info` returns."""
+    """Save arrays like `save`, with JSON data for `params_file.read_info`."""
     if isinstance(data, NDArray):
         data = [data]
     if isinstance(data, Mapping):
@@ -77,7 +77,7 @@ def save_with_info(fname: Any, data: Any, info: Mapping[str, Any] | None) -> Non
     else:
         raise ValueError("data needs to either be a NDArray, dict of str, NDArray pairs or a list")
     if safetensors_file.is_safetensors(fname):
-        safetensors_file.write(fname, cast("dict[str, Tensor]", stored))  # refuses a list
+        safetensors_file.write(fname, cast("dict[str, Tensor]", stored))  # raises for a list
         return
     params_file.write(fname, stored, np_shape=is_np_shape(), info=info)
 
@@ -85,7 +85,7 @@ def save_with_info(fname: Any, data: Any, info: Mapping[str, Any] | None) -> Non
 def load(fname: Any) -> list[NDArray] | dict[str, NDArray]:
     """Load a file of `save` or MXNet: a list, or a dict if the arrays have names.
 
-    A name that ends in ``.safetensors`` is read as such a file.
+    Files ending in ``.safetensors`` are read in that format.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`mx.np`: NumPy's functions on arrays that live on a device and have gradients.
+"""`mx.np`: NumPy's functions on arrays with devices and gradients.
 
 >>> from mxnet import np, npx
 >>> (np.ones((2,)) + 1).sum()

@@ -14,14 +14,14 @@ __all__ = ["set_printoptions"]
 def set_printoptions(
     precision: int | None = None, threshold: int | None = None, **kwarg: Any
 ) -> None:
-    """Set how many digits and elements of arrays are printed.
+    """Set the options of printing arrays.
 
     Parameters
     ----------
     precision
-        Number of digits after the point.
+        Number of digits after the decimal point.
     threshold
-        Number of elements above which only the ends are printed.
+        Number of elements above which arrays are summarized.
 
     >>> mx.np.set_printoptions(precision=2)
     >>> mx.np.array([1.23456])

@@ -11,13 +11,13 @@ import numpy as onp
 from ..runtime.array import Handle
 from .fallback import call_numpy
 
-# NumPy's function -> the module that has ours, and its name there.
+# NumPy's function -> module and name of the function in mx.np.
 _functions: dict[Any, tuple[ModuleType, str]] = {}
 
-# `mx.np` has these under the same name with another meaning: NumPy computes them.
+# `mx.np` has different functions of these names: NumPy computes them.
 _DIFFERENT = (onp.linalg.svd, onp.ldexp, onp.histogram)
 
-# What the installed NumPy returns several results in: a list, a tuple or a named tuple.
+# Container of several results in the installed NumPy: a list, a tuple or a named tuple.
 _CONTAINERS = {
     function: type(function(*(onp.ones(shape) for shape in shapes)))
     for function, shapes in {
@@ -34,7 +34,7 @@ _CONTAINERS = {
 
 
 def register_namespace(numpy_namespace: Any, module: ModuleType, names: Iterable[str]) -> None:
-    """Register functions of a module that a namespace of NumPy has under the same names."""
+    """Register functions of a module that have the same names in a namespace of NumPy."""
     for name in names:
         original = getattr(numpy_namespace, name, None)
         if callable(original) and not isinstance(original, type) and original not in _DIFFERENT:
@@ -42,7 +42,7 @@ def register_namespace(numpy_namespace: Any, module: ModuleType, names: Iterable
 
 
 def _find(numpy_function: Any) -> Callable | None:
-    """Return what NumPy's function calls on arrays of `mx.np`."""
+    """Return the function of `mx.np` for NumPy's function."""
     source = _functions.get(numpy_function)
     return None if source is None else getattr(*source)
 
@@ -72,8 +72,8 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
     out = kwargs.pop("out", None)
     if out is not None:
         kwargs["out"] = out[0] if isinstance(out, tuple) and len(out) == 1 else out
-    # A scalar of NumPy takes the array's type, as it did before NumPy 2. NumPy itself makes an
-    # array without axes of it before it compares: ``numpy.float32(1) < x``, and so ``max``.
+    # A NumPy scalar takes the array's type, as before NumPy 2. In comparisons such as
+    # ``numpy.float32(1) < x`` NumPy converts it to a 0-d array first.
     operands = tuple(x.item() if _is_numpy_scalar(x) else x for x in inputs)
     function = _find(ufunc)
     if function is None:

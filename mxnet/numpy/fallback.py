@@ -1,4 +1,4 @@
-"""Functions that NumPy computes: arrays go to the host and their results come back.
+"""Functions computed by NumPy: arguments are copied to the host, and results back.
 
 They have no gradient, so inside `autograd.record()` they raise an error.
 """
@@ -30,8 +30,8 @@ def _removal_error(name: str) -> str:
 
 
 # fmt: off
-# An example for each function: the call below `mx.np`, and its result. In calls, ``x`` is
-# ``[1, 2, 3]`` and ``m`` is ``[[1, 2], [3, 4]]``.
+# An example for each function: the call in `mx.np`, and its result, with ``x = [1, 2, 3]`` and ``m
+# = [[1, 2], [3, 4]]``.
 EXAMPLES = {
     "allclose": ("allclose(x, x)", "True"),
     "apply_along_axis": ("apply_along_axis(lambda row: row.max(), 1, m)", "array([2., 4.])"),
@@ -143,7 +143,7 @@ _ARRAYS = {"x": "[1, 2, 3]", "m": "[[1, 2], [3, 4]]"}
 
 
 def example_of(name: str) -> str:
-    """Return the section of examples of a function, or nothing.
+    """Return the example section of a function, or an empty string.
 
     >>> example_of("ptp").splitlines()[2:]
     ['>>> x = mx.np.array([1, 2, 3])', '>>> mx.np.ptp(x)', 'np.float32(2.0)']
@@ -174,7 +174,7 @@ NAMES = (
     "vander",
 )
 # fmt: on
-# They would change a copy on the host, without any visible effect.
+# They would change a copy on the host only.
 IN_PLACE = (
     onp.copyto,
     onp.fill_diagonal,
@@ -187,7 +187,7 @@ _FINANCIAL = ("mirr", "npv", "ppmt", "pv", "rate")
 
 
 def to_host(value: Any) -> Any:
-    """Return a value with all arrays of `mx.np` in it replaced by NumPy's."""
+    """Convert all arrays of `mx.np` in a value to NumPy arrays."""
     if isinstance(value, ndarray):
         return value.asnumpy()
     if isinstance(value, list | tuple):
@@ -198,7 +198,7 @@ def to_host(value: Any) -> Any:
 
 
 def from_host(value: Any, ctx: Context | None) -> Any:
-    """Return a result with all NumPy arrays in it replaced by arrays of `mx.np`."""
+    """Convert all NumPy arrays in a result to arrays of `mx.np`."""
     if isinstance(value, onp.ndarray):
         if value.dtype.kind == "c":
             raise ValueError(f"{value.dtype} is not supported.")
@@ -231,10 +231,12 @@ def call_numpy(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         )
     _log.info("np.%s is computed by NumPy on the host.", name)
     if function in IN_PLACE:
-        raise TypeError(f"numpy.{name} changes its argument, which it cannot do to mx.np arrays.")
+        raise TypeError(
+            f"numpy.{name} changes its argument in place, which is not supported for mx.np arrays."
+        )
     result = function(*to_host(args), **to_host(kwargs))
     if function is onp.count_nonzero and isinstance(result, onp.integer):
-        return int(result)  # as NumPy 1 did
+        return int(result)  # as in NumPy 1
     return from_host(result, ctx)
 
 
@@ -250,7 +252,7 @@ def _trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
     return onp.trapezoid(y, x, dx, axis)
 
 
-# Keywords that NumPy has renamed, and those that it has dropped because they did nothing.
+# Keywords that NumPy has renamed, and keywords without effect that it has removed.
 _RENAMED = {"interpolation": "method", "normed": "density"}
 _DROPPED = {"corrcoef": ("bias", "ddof")}
 _OLD_SIGNATURES = ("corrcoef", "histogram2d", "histogramdd", "nanpercentile", "nanquantile")
@@ -283,13 +285,13 @@ _OF_NUMPY = {
     "casting": "How NumPy may cast the arrays.",
     "order": "Order in memory of the result.",
     "signature": "Data types of the loop that NumPy runs.",
-    "where": "Where to compute; elsewhere `out` stays as it is.",
+    "where": "Mask of elements to compute; others of `out` are unchanged.",
     "ar1": "The input array.",
-    "ar2": "The values to look for.",
-    "assume_unique": "Whether both have no element twice, which is faster.",
-    "invert": "Whether to return the opposite.",
+    "ar2": "The values to search for.",
+    "assume_unique": "Whether elements are unique in both arrays, which is faster.",
+    "invert": "Whether to invert the result.",
     "y": "The values to integrate.",
-    "dx": "Distance between neighboring points, if `x` is not given.",
+    "dx": "Distance between neighboring points if `x` is not given.",
     "a": "The input array.",
     "x": "The points; by default they are evenly spaced.",
 }
@@ -305,14 +307,14 @@ def _financial(name: str) -> Callable:
 
 
 _PARAMETERS = re.compile(r"\n *Parameters\n *-+\n")
-_NEXT = re.compile(r"\n\n *\S.*\n *---")  # the heading after them
+_NEXT = re.compile(r"\n\n *\S.*\n *---")  # the next section
 
 
 def _docstring(function: Callable, name: str, module: str) -> str:
-    """Return a docstring with the parameters as the installed NumPy documents them."""
+    """Return a docstring with the parameters of the installed NumPy."""
     text = (
         f"Return what ``numpy.{name}`` gives for these arrays, computed on the host.\n\n"
-        "It has no gradient and is refused inside `autograd.record()`."
+        "It has no gradient, and raises inside `autograd.record()`."
     )
     source = function.__doc__ or ""
     heading = _PARAMETERS.search(source)
@@ -331,7 +333,7 @@ def _docstring(function: Callable, name: str, module: str) -> str:
 
 
 def make_fallback(name: str, source: Any = onp, module: str = "mxnet.numpy") -> Callable:
-    """Return the function of `mx.np` that NumPy computes under that name."""
+    """Create the function of `mx.np` that calls NumPy's function."""
     if name in _FINANCIAL:
         function = _financial(name)
     else:

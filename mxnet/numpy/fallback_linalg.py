@@ -1,4 +1,4 @@
-"""Functions of `mx.np.linalg` that NumPy computes, as in `fallback`."""
+"""Functions of `mx.np.linalg` computed by NumPy; see `fallback`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = ("cond", "lstsq", "matrix_power", "matrix_rank", "multi_dot", "qr")
 
 
 def _lstsq(a: Any, b: Any, rcond: Any = "warn") -> Any:
-    """Solve least squares; NumPy 2 removed ``"warn"``, which meant machine precision."""
+    """Solve least squares; ``rcond="warn"``, removed in NumPy 2, means machine precision."""
     return onp.linalg.lstsq(a, b, rcond=-1 if rcond == "warn" else rcond)
 
 

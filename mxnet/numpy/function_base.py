@@ -1,4 +1,4 @@
-"""`meshgrid`, under MXNet's name for this module."""
+"""MXNet's module of `meshgrid`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["meshgrid"]
 
 
 def meshgrid(*xi: ndarray, **kwargs: Any) -> list[ndarray]:
-    """Return matrices of coordinates from vectors of coordinates.
+    """Return coordinate matrices from coordinate vectors.
 
     Parameters
     ----------
@@ -19,9 +19,9 @@ def meshgrid(*xi: ndarray, **kwargs: Any) -> list[ndarray]:
     indexing : {'xy', 'ij'}
         Cartesian (default) or matrix order of the axes.
     sparse : bool
-        Whether axes of size 1 stay so.
+        Whether to return arrays that are not broadcast.
     copy : bool
-        Accepted only as True.
+        Only True is supported.
 
     >>> x, y = mx.np.meshgrid(mx.np.arange(3), mx.np.arange(2))
     >>> x.shape
@@ -32,7 +32,7 @@ def meshgrid(*xi: ndarray, **kwargs: Any) -> list[ndarray]:
     indexing = kwargs.pop("indexing", "xy")
     sparse = kwargs.pop("sparse", False)
     if not kwargs.pop("copy", True):
-        raise NotImplementedError("meshgrid: copy=False is not supported; leave it out.")
+        raise NotImplementedError("meshgrid: copy=False is not supported.")
     if kwargs:
         raise TypeError(f"meshgrid() got an unexpected keyword argument {next(iter(kwargs))!r}")
     if indexing not in ("xy", "ij"):

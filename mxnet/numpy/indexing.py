@@ -1,4 +1,4 @@
-"""NumPy's indexing of tensors, with MXNet's rule of views: contiguous basic parts share memory."""
+"""NumPy's indexing of tensors; as in MXNet, contiguous basic slices are views."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def _mask_indices(item: Any, device: torch.device) -> tuple[Tensor, ...]:
 
 
 def normalize(tensor: Tensor, key: Any) -> tuple[Tensor, tuple, list[int]]:
-    """Return a view of the tensor, a key that torch takes, and axes of the result to flip.
+    """Return a view of the tensor, a key for torch, and the axes of the result to flip.
 
-    The view differs from the tensor where a single bool adds an axis.
+    The view differs from the tensor if a single bool adds an axis.
     """
     items = key if isinstance(key, tuple) else (key,)
     if any(_is_mask(item) for item in items):

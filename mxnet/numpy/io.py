@@ -13,7 +13,7 @@ __all__ = ["genfromtxt"]
 
 
 def genfromtxt(*args: Any, **kwargs: Any) -> ndarray:
-    """Read an array from a text file, as `numpy.genfromtxt` does; it is float32 by default.
+    """Load an array from a text file by `numpy.genfromtxt`, by default as float32.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`mx.np.linalg`: linear algebra, made from the composites."""
+"""`mx.np.linalg`: linear algebra, generated from the composites."""
 
 from __future__ import annotations
 

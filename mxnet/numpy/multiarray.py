@@ -1,6 +1,6 @@
-"""`mx.np.ndarray`, an NDArray with NumPy's semantics, and the functions that make one of values.
+"""`mx.np.ndarray`, an NDArray with NumPy's semantics, and functions that create it from values.
 
-Under MXNet's name for this module, `mxnet.numpy.multiarray`, all functions of `mx.np` are found.
+As in MXNet, `mxnet.numpy.multiarray` has all functions of `mx.np`.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ def _numpy_dtype(dtype: torch.dtype) -> Any:
 class ndarray(NDArray):
     """An array with NumPy's semantics: scalars of shape (), bool comparisons, dtype promotion.
 
-    Make one with `mx.np.array`, `mx.np.zeros` and the like rather than by calling the class. It
-    lives on a device and takes part in `autograd` like any NDArray.
+    Create arrays with `mx.np.array`, `mx.np.zeros` and similar functions. Devices and `autograd`
+    work as for any NDArray.
 
     Parameters
     ----------
     handle
         A torch tensor, or another array, whose memory the new array shares.
     writable
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> x = mx.np.array([[1, 2], [3, 4]])
     >>> x[x > 1]
@@ -55,7 +55,7 @@ class ndarray(NDArray):
     """
 
     __slots__ = ()
-    __module__ = "mxnet.numpy"  # the name by which pickles know it
+    __module__ = "mxnet.numpy"  # its name in pickles
     is_numpy: ClassVar[bool] = True
 
     # -- metadata -----------------------------------------------------------------------------
@@ -72,17 +72,17 @@ class ndarray(NDArray):
 
     @property
     def itemsize(self) -> int:
-        """The number of bytes of an element."""
+        """The size of an element in bytes."""
         return self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """The number of bytes of all elements."""
+        """The size of all elements in bytes."""
         return self.size * self.itemsize
 
     @property
     def device(self) -> Context:
-        """The device that the array lives on, as the array API standard names it."""
+        """The device of the array; the array API standard's name of `context`."""
         return self.context
 
     @property
@@ -91,13 +91,13 @@ class ndarray(NDArray):
         return cast("ndarray", self.swapaxes(-1, -2))
 
     def to_device(self, device: Context, /, *, stream: Any = None) -> ndarray:
-        """Return the array itself if it is on that device already, else a copy there."""
+        """Return the array on a device: itself if it is already there, else a copy."""
         return cast("ndarray", self.as_in_context(device))
 
     # -- conversions --------------------------------------------------------------------------
 
     def as_nd_ndarray(self) -> NDArray:
-        """Return this memory as a legacy NDArray."""
+        """Return a legacy NDArray that shares this memory."""
         return self._as(NDArray)
 
     def as_np_ndarray(self) -> ndarray:
@@ -105,7 +105,7 @@ class ndarray(NDArray):
         return self
 
     def item(self, *args: Any) -> Any:
-        """Return an element as a Python number: the only one, or the one at an index.
+        """Return the only element, or the one at an index, as a Python number.
 
         >>> mx.np.array([[1, 2], [3, 4]]).item(1, 0)
         3.0
@@ -115,7 +115,7 @@ class ndarray(NDArray):
         return self.asnumpy().item(*args)
 
     def asscalar(self) -> Any:
-        """Return the only element as a NumPy scalar; `item` gives a Python number."""
+        """Return the only element as a NumPy scalar; `item` returns a Python number."""
         if self.size != 1:
             raise ValueError("The current array is not a scalar")
         return self.asnumpy().reshape(-1)[0]
@@ -161,7 +161,7 @@ class ndarray(NDArray):
         subok: bool = True,
         copy: bool = True,
     ) -> ndarray:
-        """Return the array in another data type; without `copy` perhaps the array itself.
+        """Return the array converted to a data type; a copy unless `copy` is False.
 
         >>> mx.np.array([1.7]).astype("int32")
         array([1], dtype=int32)
@@ -183,11 +183,11 @@ class ndarray(NDArray):
         return cast("ndarray", self.copyto(self.context))
 
     def as_in_ctx(self, ctx: Context) -> ndarray:
-        """Return the array itself if it is on that context already, else a copy there."""
+        """Return the array on a context: itself if it is already there, else a copy."""
         return cast("ndarray", self.as_in_context(ctx))
 
     def reshape_view(self, *shape: Any, **kwargs: Any) -> ndarray:
-        """Return a view of another shape, by the rules and codes of legacy arrays.
+        """Return a view with a new shape, by the rules and codes of legacy arrays.
 
         >>> x = mx.np.zeros((2, 3))
         >>> x.reshape_view(-1)[0] = 5
@@ -223,12 +223,12 @@ class ndarray(NDArray):
     # -- gradients ----------------------------------------------------------------------------
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
-        """Allocate a gradient array, and make this array a leaf of recorded computations.
+        """Allocate a gradient array and make this array a leaf of the graph.
 
         Parameters
         ----------
         grad_req : {'write', 'add', 'null'}
-            What backward does with the gradient array.
+            How backward stores the gradient.
 
         >>> x = mx.np.array(3.0)
         >>> x.attach_grad()
@@ -246,7 +246,7 @@ class ndarray(NDArray):
         text = repr(values_to_print(self))
         if self._dtype is torch.bfloat16:
             text = text.replace("dtype=float32", "dtype=bfloat16")
-        if self.size:  # newer versions of NumPy add the shape of arrays that are cut short
+        if self.size:  # newer versions of NumPy add the shape of summarized arrays
             text = re.sub(r",\s+shape=\([\d, ]+\)(?=[,)][^\]]*$)", "", text)
         if self._dtype is torch.float32:
             text = text[: text.rindex(",")] + ")" if "dtype=" in text else text
@@ -264,13 +264,13 @@ class ndarray(NDArray):
             return str(self)
         if self.ndim:
             raise TypeError(
-                f"Cannot format mxnet.numpy.ndarray with format_spec {spec!r}: only scalars take "
-                f"one, this array has shape {self.shape}."
+                f"Cannot format mxnet.numpy.ndarray with format_spec {spec!r}: only scalars "
+                f"support one, this array has shape {self.shape}."
             )
         return format(self.item(), spec)
 
     def _repr_html_(self) -> Any:
-        return None  # notebooks show the text
+        return None  # no HTML: notebooks show the text
 
     def __round__(self, n: int | None = None) -> ndarray:
         return cast("ndarray", self.round(n or 0))
@@ -279,13 +279,13 @@ class ndarray(NDArray):
 Handle.numpy_class = ndarray
 
 
-# -- arrays of values -------------------------------------------------------------------------
+# -- creation -------------------------------------------------------------------------
 
 
 def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray:
-    """Return a new array with the values of lists, NumPy arrays or arrays of `mx.np`.
+    """Create an array from lists, NumPy arrays or arrays of `mx.np`.
 
-    Arrays keep their data type; everything else becomes float32 unless `dtype` is given.
+    The default `dtype` is that of an array, else float32.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray
     if isinstance(object, Handle):
         if not isinstance(object, ndarray):
             raise ValueError(
-                "To make an mx.np.ndarray of an mx.nd.NDArray, use the zero-copy method "
+                "To convert an mx.nd.NDArray to an mx.np.ndarray, use the zero-copy method "
                 "as_np_ndarray()."
             )
         source = plain(object)
@@ -330,7 +330,7 @@ def _from_host(values: Any, dtype: Any) -> Tensor:
         host = onp.asarray(_without_arrays(values), dtype=None if keeps_dtype else implied)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"array: {error}. Give numbers in nested lists of equal lengths, or an array."
+            f"array: {error}. Pass nested lists of numbers with equal lengths, or an array."
         ) from None
     if host.dtype.kind == "u" and host.dtype.itemsize > 1:
         host = host.astype(onp.int64)

@@ -1,4 +1,4 @@
-"""`mx.np.random`: sampling, made from the composites."""
+"""`mx.np.random`: random sampling, generated from the composites."""
 
 from __future__ import annotations
 

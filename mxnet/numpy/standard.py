@@ -1,7 +1,7 @@
-"""Names of the Python array API standard that MXNet 1.9.1 does not have.
+"""Functions of the Python array API standard that MXNet 1.9.1 does not have.
 
-With them, and with `ndarray.__array_namespace__`, libraries that are written for the standard take
-arrays of `mx.np`.
+With these and `ndarray.__array_namespace__`, libraries written for the standard support arrays of
+`mx.np`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
     "vecdot",
 ]
 
-# The standard's names of functions that `mx.np` has under NumPy's.
+# The standard's names of functions with NumPy's names in `mx.np`.
 SYNONYMS = {
     "acos": "arccos",
     "acosh": "arccosh",
@@ -49,9 +49,9 @@ SYNONYMS = {
 def asarray(
     obj: Any, dtype: Any = None, device: Context | None = None, copy: bool | None = None
 ) -> ndarray:
-    """Return an array of the values; an array is returned unchanged if possible.
+    """Convert values to an array; an array is returned unchanged if possible.
 
-    Unlike `array` it keeps integers and bools of Python.
+    Unlike `array`, it keeps the types of Python integers and bools.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def asarray(
     device
         Device of the result; by default that of the array.
     copy
-        Whether to copy if nothing changes.
+        Whether to copy even if not necessary.
 
     >>> mx.np.asarray([1, 2])
     array([1, 2], dtype=int64)
@@ -80,7 +80,7 @@ def asarray(
 
 
 def from_dlpack(x: Any) -> ndarray:
-    """Return an array that shares the memory of another library's.
+    """Create an array that shares memory with another library's array.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def from_dlpack(x: Any) -> ndarray:
 
 
 def astype(x: ndarray, dtype: Any, *, copy: bool = True, device: Context | None = None) -> ndarray:
-    """Return the array in another data type.
+    """Return the array converted to a data type.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def astype(x: ndarray, dtype: Any, *, copy: bool = True, device: Context | None 
     dtype
         The data type.
     copy
-        Whether to copy if nothing changes.
+        Whether to copy even if not necessary.
     device
         Device of the result; by default that of the array.
 
@@ -127,7 +127,7 @@ _KINDS = {
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Return whether a data type is of a kind, such as 'integral' or 'real floating'.
+    """Return whether a data type has a kind, such as 'integral' or 'real floating'.
 
     Parameters
     ----------
@@ -241,14 +241,14 @@ def permute_dims(x: ndarray, axes: tuple[int, ...]) -> ndarray:
 
 
 def unstack(x: ndarray, *, axis: int = 0) -> tuple[ndarray, ...]:
-    """Return the parts of an array along an axis.
+    """Split an array into slices along an axis, without the axis.
 
     Parameters
     ----------
     x
         The array.
     axis
-        The axis; a negative one counts from the last.
+        Axis; a negative value counts from the last.
 
     >>> len(mx.np.unstack(mx.np.ones((2, 3))))
     2
@@ -267,7 +267,7 @@ def vecdot(x1: ndarray, x2: ndarray, *, axis: int = -1) -> ndarray:
     x2
         The right operand.
     axis
-        The axis; a negative one counts from the last.
+        Axis; a negative value counts from the last.
 
     >>> mx.np.vecdot(mx.np.ones((2, 3)), mx.np.ones((2, 3)))
     array([3., 3.])

@@ -1,4 +1,4 @@
-"""`broadcast_arrays`, under MXNet's name for this module."""
+"""MXNet's module of `broadcast_arrays`."""
 
 from __future__ import annotations
 

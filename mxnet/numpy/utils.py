@@ -1,4 +1,4 @@
-"""NumPy's constants and data types, under MXNet's name for this module."""
+"""MXNet's module of NumPy's constants and data types."""
 
 from __future__ import annotations
 

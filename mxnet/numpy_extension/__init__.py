@@ -1,4 +1,4 @@
-"""`mx.npx`: neural-network operators on arrays of `mx.np`, devices, files and switches.
+"""`mx.npx`: neural-network operators on arrays of `mx.np`, devices, files and NumPy semantics.
 
 >>> from mxnet import np, npx
 >>> npx.relu(np.array([-1, 2]))

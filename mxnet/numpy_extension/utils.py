@@ -21,9 +21,9 @@ __all__ = ["load", "save"]
 
 
 def save(file: str, arr: Any) -> None:
-    """Write an array, a list of arrays, or a dict of them by name, to a file.
+    """Save an array, a list of arrays, or a dict of arrays to a file.
 
-    NumPy semantics must be on (`npx.set_np()`): the file keeps scalars and sizes of 0.
+    NumPy semantics must be on (`npx.set_np()`), so that scalars and sizes of 0 are saved.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def save(file: str, arr: Any) -> None:
 
 
 def load(file: str) -> Any:
-    """Read the arrays of a file: a list, or a dict by name.
+    """Load the arrays of a file: a list, or a dict by name.
 
     NumPy semantics must be on (`npx.set_np()`).
 

@@ -1,7 +1,7 @@
-"""Typed operator attributes, and MXNet's string form of them.
+"""Typed operator attributes and their string form in MXNet.
 
-An attribute is a keyword-only parameter of an operator; its annotation says what it may be.
-Values come typed from Python, or as text from a model file: both parse to the same thing.
+An attribute is a keyword-only parameter of an operator; its annotation is its type. Values are
+Python objects, or strings in model files; both are parsed to the same values.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAX_ARRAYS = 65536  # that one operator takes or returns
 
 
 class AttributeType(NamedTuple):
-    """One kind of attribute: how it is called in messages, and how a value becomes typed."""
+    """A type of attributes: its name in messages and its parser."""
 
     label: str
     parse: Callable[[Any], Any]
@@ -46,11 +46,11 @@ class AttributeType(NamedTuple):
 
 
 class _Refused(Exception):
-    """The value is not of this type; the caller says which operator and attribute."""
+    """Raised if the value is not of this type; the caller adds operator and attribute."""
 
 
 class _OutOfRange(_Refused):
-    """The value is of this type, but too small or too large; the text says what is wanted."""
+    """Raised if the value is out of range; the text is the requirement."""
 
 
 def _plain(value: Any) -> Any:
@@ -66,7 +66,7 @@ _shape = lru_cache(4096)(_evaluate)  # a network has hundreds of parameters, but
 
 
 def _literal(text: str) -> Any:
-    """Read a number, tuple or constant from text; never runs anything."""
+    """Parse a number, tuple or constant without running code."""
     if len(text) > 100_000:
         raise _Refused
     try:
@@ -90,7 +90,7 @@ def parse_int(value: Any) -> int:
 
 
 def parse_array_count(value: Any) -> int:
-    """Accept a number of arrays; an operator that claimed millions would take all memory."""
+    """Accept a number of arrays, limited to save memory."""
     number = parse_positive(value)
     if number > MAX_ARRAYS:
         raise _OutOfRange(f"be smaller equal to {MAX_ARRAYS}")
@@ -148,7 +148,7 @@ def parse_bool(value: Any) -> bool:
 
 
 def parse_string(value: Any) -> str:
-    """Accept text; anything else by its text."""
+    """Accept a string; other values are converted to str."""
     return value if isinstance(value, str) else str(_plain(value))
 
 
@@ -167,7 +167,7 @@ def _parse_sequence(value: Any, item: Callable[[Any], Any]) -> tuple:
 
 
 def parse_shape(value: Any) -> Shape:
-    """Accept (3, 3), [3, 3], 3 and their text."""
+    """Accept (3, 3), [3, 3], 3 and their strings."""
     return _parse_sequence(value, parse_int)
 
 
@@ -190,7 +190,7 @@ def parse_floats(value: Any) -> Floats:
 
 
 def parse_pairs(value: Any) -> Pairs:
-    """Accept ((1, 2), (0, 1)), one pair, and their text."""
+    """Accept ((1, 2), (0, 1)), one pair, and their strings."""
     if isinstance(value, str):
         value = _literal(value.strip().replace("L", ""))
     if isinstance(value, tuple | list) and value and not isinstance(value[0], tuple | list):
@@ -199,11 +199,11 @@ def parse_pairs(value: Any) -> Pairs:
 
 
 class UnknownDType(AttributeConversionError, DTypeError):
-    """There is no data type of this name, or the operator has no results of it."""
+    """Raised for an unknown or unsupported data type."""
 
 
 def parse_dtype(value: Any) -> torch.dtype:
-    """Accept any spelling of a data type; None is float64, as NumPy reads it."""
+    """Accept any spelling of a data type; None is float64, as in NumPy."""
     if isinstance(value, torch.dtype):
         return value
     if value is None or value == "None":
@@ -226,7 +226,7 @@ def _dtype_among(accepts: Callable[[torch.dtype], bool]) -> AttributeType:
 
 
 def parse_any(value: Any) -> Any:
-    """Accept everything as it is: for operators that hold graphs or Python objects."""
+    """Accept any value, for operators with subgraphs or Python objects."""
     return value
 
 
@@ -273,7 +273,7 @@ def _optional(inner: AttributeType) -> AttributeType:
 
 
 def attribute_type(annotation: Any) -> AttributeType:
-    """Return how attributes with this annotation are read.
+    """Return the attribute type of an annotation.
 
     >>> attribute_type(Shape).parse("(3, 3)")
     (3, 3)
@@ -292,7 +292,7 @@ def attribute_type(annotation: Any) -> AttributeType:
 
 
 class Attribute(NamedTuple):
-    """One attribute of one operator."""
+    """An attribute of an operator."""
 
     name: str
     type: AttributeType
@@ -300,7 +300,7 @@ class Attribute(NamedTuple):
     required: bool
 
     def parse(self, value: Any, operator: str) -> Any:
-        """Return the typed value, or say what was given and what is needed."""
+        """Parse a value; raise for invalid ones."""
         if value is None and not self.required and _is_shape(self.type):
             return ()  # as MXNet, which reads the text, takes it
         try:
@@ -326,12 +326,12 @@ class Attribute(NamedTuple):
 
 
 _PRINTED = frozenset({int, bool, type(None)})  # most values: as Python prints them
-# For isinstance, which takes several times as long with a union that is made anew.
+# For isinstance, which is several times slower with a new union type.
 _DTYPES, _NUMBERS = (torch.dtype, np.dtype), (np.generic, float, int)
 
 
 def to_string(value: Any) -> str:
-    """Return MXNet's text of an attribute value, as it stands in model files.
+    """Return the string of an attribute value in MXNet's model files.
 
     >>> to_string((3, np.int64(3))), to_string(True), to_string(np.float32), to_string(0.5)
     ('(3, 3)', 'True', 'float32', '0.5')
@@ -347,7 +347,7 @@ def to_string(value: Any) -> str:
         value = tuple(value.tolist())
     if isinstance(value, tuple | list):
         items = [_plain(v) for v in value]
-        # MXNet keeps the brackets that the user wrote.
+        # MXNet keeps the user's brackets.
         return str(items) if isinstance(value, list) else str(tuple(items))
     if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"
@@ -355,7 +355,7 @@ def to_string(value: Any) -> str:
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether an attribute is a note to others, such as ``__layout__``: no operator asks.
+    """Return whether an attribute is hidden, such as ``__layout__``, and not used by operators.
 
     >>> is_hidden("__layout__"), is_hidden("axis")
     (True, False)

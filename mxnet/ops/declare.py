@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 Variant = Literal["view", "in_place", "out", "call", "node", "hidden_outputs"]
 MAX_CACHED_ATTRS = 4096
-# What kernels raise about arguments that do not fit, such as a stride of 0.
+# Errors of kernels for invalid arguments, such as a stride of 0.
 KERNEL_ERRORS = (RuntimeError, IndexError, TypeError, ValueError, ArithmeticError, MemoryError)
-# Keywords of PyTorch and NumPy, and the ones that MXNet has for them.
+# Keywords of PyTorch and NumPy, and their equivalents in MXNet.
 ELSEWHERE = {
     "dim": "axis",
     "axes": "axis",
@@ -64,7 +64,7 @@ ELSEWHERE = {
 
 
 class Aux(NamedTuple):
-    """Marks an input as auxiliary state: kept between calls, changed in place, no gradient."""
+    """Marks an input as auxiliary state: mutated in place, without a gradient."""
 
     init: str
 
@@ -74,21 +74,21 @@ OneAux = Annotated[Tensor, Aux("one")]
 
 
 class OpContext(NamedTuple):
-    """What a running operator may know of its surroundings."""
+    """The context of a running operator."""
 
     training: bool
     device: torch.device
 
 
 class Epilogue(NamedTuple):
-    """A function of each element that fused operators apply to their results (`ops/fused`)."""
+    """An elementwise function that fused operators apply to their results (`ops/fused`)."""
 
     name: str
     constants: tuple[float, ...] = ()
 
 
 class Input(NamedTuple):
-    """One tensor that an operator takes."""
+    """An input tensor of an operator."""
 
     name: str
     optional: bool
@@ -96,9 +96,9 @@ class Input(NamedTuple):
 
 
 class Op:
-    """An operator record: its function, and the facts that everything else is derived from.
+    """An operator record: its function and all facts about it.
 
-    Calling an `Op` runs it on torch tensors; attributes must be typed already (see `parse`).
+    Calling an `Op` runs it on torch tensors; attributes must be parsed (see `parse`).
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Op:
         update_wrapper(self, function)
 
     def _take(self, options: Options) -> None:
-        """Take what the declaration says, and defaults for the rest; `Options` documents both."""
+        """Apply the options of the declaration; see `Options`."""
         self.optional = dict(options.pop("optional", {}))
         self._outputs = options.pop("outputs", 1)
         self._total = options.pop("total", None)
@@ -138,9 +138,9 @@ class Op:
         self.auto_inputs = options.pop("auto_inputs", True)
         self.mutates = options.pop("mutates", ())
         self._input_names = options.pop("input_names", None)
-        self.names_inputs = self._input_names is not None  # the attributes say what they are called
+        self.names_inputs = self._input_names is not None  # names depend on attributes
         self.value_dependent = options.pop("value_dependent", False)
-        facts: dict[str, Any] = {**options}  # what is left
+        facts: dict[str, Any] = {**options}  # remaining options
         if self.mutates or not self.auto_inputs:
             facts.setdefault("precision", "own")  # weights and states keep their types
         self.facts = Facts(**facts)
@@ -151,7 +151,7 @@ class Op:
         inputs, attributes = [], {} if shared is None else dict(shared.attributes)
         self.variadic: str | None = None
         self.context_parameter: str | None = None
-        self.free_attributes = False  # keeps attributes it does not know, as text
+        self.free_attributes = False  # keeps unknown attributes as strings
         for parameter in inspect.signature(function).parameters.values():
             hint = hints.get(parameter.name, Tensor)
             if parameter.kind is parameter.VAR_POSITIONAL:
@@ -170,7 +170,7 @@ class Op:
         self.defaults = {a.name: a.default for a in attributes.values() if not a.required}
         self.required = [a.name for a in attributes.values() if a.required]
         self.has_aux = any(i.aux for i in inputs)
-        # Operators without attributes ignore unknown ones, as MXNet's do.
+        # As in MXNet, operators without attributes ignore unknown ones.
         self.takes_attributes = bool(attributes) or self.count is not None
 
     def __call__(self, *tensors: Tensor | None, **attrs: Any) -> Any:
@@ -183,7 +183,7 @@ class Op:
     # -- companion rules ----------------------------------------------------------------------
 
     def gradient(self, rule: Callable) -> Callable:
-        """Say that the gradient is not torch's: ``rule(grad, out, *inputs, **attrs)``.
+        """Register a gradient rule instead of torch's: ``rule(grad, out, *inputs, **attrs)``.
 
         It returns one gradient for each input (None where there is none). With several outputs
         `grad` and `out` are tuples.
@@ -193,7 +193,7 @@ class Op:
         return rule
 
     def infer_inputs(self, rule: Callable) -> Callable:
-        """Say which input shapes follow: ``rule(*shapes, **attrs) -> {name: shape}``.
+        """Register the inference of input shapes: ``rule(*shapes, **attrs) -> {name: shape}``.
 
         Shapes come in the order of the inputs, None where unknown, -1 for an unknown size.
         """
@@ -208,29 +208,27 @@ class Op:
     def variant(self, kind: Variant) -> Callable[[Callable], Callable]:
         """Register other forms of the kernel: ``rule(attrs, ...)`` returns one, or None.
 
-        Attributes are complete, but for ``"call"``, where they are those given. Kernels take the
-        tensors alone.
+        Attributes are complete, except for ``"call"``, which gets only the given ones. Kernels take
+        only the tensors.
 
-        ``"view"``, ``rule(attrs)``: gives the result as a view of the input. For steps inside a
-        graph, where nobody writes into results.
+        ``"view"``, ``rule(attrs)``: returns the result as a view of the input, for steps inside a
+        graph, whose results are not written.
 
-        ``"in_place"``, ``rule(attrs)``: writes over the first input. Autograd must need nothing
-        but the result to differentiate it.
+        ``"in_place"``, ``rule(attrs)``: overwrites the first input. Autograd must need only the
+        result for the gradient.
 
-        ``"out"``, ``rule(attrs, dtype)``: ``kernel(*tensors, out=tensor)`` writes into given
-        memory. All tensors are of one shape and of the floating-point `dtype`; `out` may be one of
-        them.
+        ``"out"``, ``rule(attrs, dtype)``: ``kernel(*tensors, out=tensor)`` writes into `out`. All
+        tensors have the same shape and the floating-point `dtype`; `out` may be one of them.
 
-        ``"call"``, ``rule(attrs, dtype)``: for the call cache, asked once for fixed attributes and
-        the dtype that all inputs have (None for an operator without inputs, whose result is put on
-        the CPU). It may raise on tensors that it is not made for; then the operator's own kernel
-        takes its place.
+        ``"call"``, ``rule(attrs, dtype)``: for the call cache, created once for fixed attributes
+        and the common dtype of all inputs (None for an operator without inputs, with result on the
+        CPU). If it raises, the operator's own kernel runs instead.
 
-        ``"node"``, ``rule(attrs, differentiable)``: a narrower kernel for one node of a graph. With
-        `differentiable`, torch must be able to differentiate it. It may raise `Fallback` on values
-        for which it cannot promise the operator's results.
+        ``"node"``, ``rule(attrs, differentiable)``: a specialized kernel for a node of a graph.
+        With `differentiable`, torch must be able to differentiate it. It may raise `Fallback` for
+        values for which its result would differ from the operator's.
 
-        ``"hidden_outputs"``, ``rule(attrs)``: returns the hidden outputs too, which monitors show;
+        ``"hidden_outputs"``, ``rule(attrs)``: also returns the hidden outputs, for monitors;
         `Facts.hidden_outputs` has their names.
         """
 
@@ -246,17 +244,17 @@ class Op:
         return None if rule is None else rule(attrs, *facts)
 
     def epilogue(self, rule: Callable[[Attrs], Epilogue | None]) -> Callable:
-        """Register what the operator is as the last step of a fused one, if it can be that."""
+        """Register the operator's form as the last step of a fused operator."""
         self.epilogue_rule = rule
         return rule
 
     def work(self, rule: Callable[[KnownShapes, KnownShapes, Attrs], int]) -> Callable:
-        """Register how many multiply-adds a call takes: ``rule(ins, outs, attrs)`` on shapes."""
+        """Register the number of multiply-adds of a call: ``rule(ins, outs, attrs)`` on shapes."""
         self.work_rule = rule
         return rule
 
     def decomposition(self, rule: Callable) -> Callable:
-        """Say which of MXNet's operators compute the same: ``rule(apply, *inputs, **attrs)``.
+        """Register equivalent operators of MXNet: ``rule(apply, *inputs, **attrs)``.
 
         Attributes are complete; ``apply(op, *inputs, **attrs)`` returns the output of an operator.
         """
@@ -266,7 +264,7 @@ class Op:
     # -- attributes ---------------------------------------------------------------------------
 
     def parse(self, raw: Mapping[str, Any]) -> Attrs:
-        """Return typed attributes, only those given; unknown, missing and wrong ones are errors."""
+        """Parse the given attributes; raise for unknown, missing and invalid ones."""
         if self.free_attributes:  # values of any kind, whose text may change
             return self._parse(raw)
         try:
@@ -314,24 +312,24 @@ class Op:
         )
 
     def complete(self, typed: Mapping[str, Any]) -> Attrs:
-        """Return all attributes: those given, and the defaults of the others."""
+        """Return the given attributes and the defaults of the others."""
         return {**self.defaults, **typed}
 
     # -- inputs and outputs -------------------------------------------------------------------
 
     def writes_into(self, name: str | None) -> bool:
-        """Return whether a call changes an input, such as an auxiliary state or a momentum."""
+        """Return whether a call mutates an input, such as an auxiliary state or a momentum."""
         return name in self.mutates or any(i.aux for i in self.inputs if i.name == name)
 
     @property
     def has_written_inputs(self) -> bool:
-        """Whether a call changes some input."""
+        """Whether a call mutates any input."""
         return self.has_aux or bool(self.mutates)
 
     def names_of_inputs(self, attrs: Attrs, given: int = 0) -> list[str]:
-        """Return the inputs in force under these (complete) attributes.
+        """Return the inputs for complete attributes.
 
-        Variadic operators name them ``arg0, arg1, ...``; `given` is how many there are.
+        Variadic operators name them ``arg0, arg1, ...``; `given` is their number.
         """
         if self._input_names is not None:
             return self._input_names(attrs)
@@ -341,20 +339,20 @@ class Op:
         return [i.name for i in self.inputs if i.name not in optional or optional[i.name](attrs)]
 
     def wanted_inputs(self, typed: Attrs) -> tuple[str, ...]:
-        """Return the inputs in force under parsed attributes."""
+        """Return the inputs for parsed attributes."""
         return tuple(self.names_of_inputs(self.complete(typed)))
 
     def aux_names(self, attrs: Attrs | None = None) -> list[str]:
-        """Return the inputs that are auxiliary states (under these attributes)."""
+        """Return the auxiliary states for these attributes."""
         return [i.name for i in self.inputs if i.aux]
 
     def names_of_outputs(self, attrs: Attrs) -> tuple[str, ...] | None:
-        """Return the names of the outputs a caller sees, if the operator gives them any."""
+        """Return the names of the visible outputs, if the operator has any."""
         declared = self._outputs(attrs) if callable(self._outputs) else self._outputs
         return declared if isinstance(declared, tuple) else None
 
     def number_of_outputs(self, attrs: Attrs) -> int:
-        """Return how many outputs a caller sees, given complete attributes."""
+        """Return the number of visible outputs for complete attributes."""
         result = self._outputs(attrs) if callable(self._outputs) else self._outputs
         count = len(result) if isinstance(result, tuple) else result
         if not 0 <= count <= MAX_ARRAYS:
@@ -362,7 +360,7 @@ class Op:
         return count
 
     def total_outputs(self, attrs: Attrs) -> int:
-        """Return how many outputs MXNet counts in model files, hidden ones included."""
+        """Return the number of outputs in model files, including hidden ones."""
         if self._total is None:
             return self.number_of_outputs(attrs)
         return self._total if isinstance(self._total, int) else self._total(attrs)
@@ -370,35 +368,35 @@ class Op:
     # -- inference ----------------------------------------------------------------------------
 
     def infer_shapes(self, ins: Shapes, outs: Shapes, attrs: Attrs) -> tuple[Shapes, Shapes]:
-        """Complete what is known of the shapes of present inputs and visible outputs."""
+        """Infer the shapes of present inputs and visible outputs."""
         return infer_by_rules(self, ins, outs, attrs)
 
     def infer_types(self, ins: list, outs: list, attrs: Attrs) -> tuple[list, list]:
-        """Complete what is known of the dtypes of present inputs and visible outputs."""
+        """Infer the dtypes of present inputs and visible outputs."""
         return self.type_pattern.infer(self, ins, outs, attrs)
 
     def needs_head_gradient(self, attrs: Attrs) -> bool:
-        """Return whether backward from the outputs reads the gradients of those outputs."""
+        """Return whether backward uses the gradients of the outputs."""
         return self.facts.needs_head_gradient
 
     def instantiate(self, attrs: Attrs, subgraphs: Sequence = ()) -> Callable:
-        """Return the kernel for one place in a graph; operators with memory make their own."""
+        """Return the kernel for a node; operators with memory create one per node."""
         return self.kernel
 
     @property
     def has_memory(self) -> bool:
-        """Whether each place in a graph has a kernel of its own."""
+        """Whether each node in a graph has its own kernel."""
         return type(self).instantiate is not Op.instantiate
 
     def context_for(self, training: bool, device: torch.device) -> Attrs:
-        """Return the extra keyword that carries an `OpContext`, if the function wants one."""
+        """Return the keyword argument with an `OpContext`, if the function has one."""
         if self.context_parameter is None:
             return {}
         return {self.context_parameter: OpContext(training, device)}
 
 
 def typed_key(raw: Mapping[str, Any]) -> tuple:
-    """Return a key of attribute values that keeps ``True``, ``1``, ``1.0`` and ``-0.0`` apart.
+    """Return a key of attribute values that distinguishes ``True``, ``1``, ``1.0`` and ``-0.0``.
 
     >>> len({typed_key({"x": v}) for v in (True, 1, 1.0, 0.0, -0.0)})
     5
@@ -414,7 +412,7 @@ _annotations: dict[tuple[str, str], Any] = {}
 
 
 def _evaluate(annotation: Any, function: Callable) -> Any:
-    """Return what an annotation means; each text is read once in a module."""
+    """Evaluate an annotation; cached per module."""
     if not isinstance(annotation, str):
         return annotation
     key = (function.__module__, annotation)
@@ -470,10 +468,10 @@ def op(*names: str, cls: type[Op] = Op, **options: Unpack[Options]) -> Callable[
 
 
 class FunctionCall(Op):
-    """The record of one call of an `autograd.Function`, which made results of these shapes.
+    """The record of a call of an `autograd.Function`.
 
-    The only record that is in no registry: what it would run is an object that was called once, so
-    no name and no attributes can lead back to it.
+    It is not registered, because the object of the call cannot be restored from a name and
+    attributes.
     """
 
     def __init__(self, shapes: Sequence[tuple[int, ...]]) -> None:

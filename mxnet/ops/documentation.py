@@ -1,8 +1,8 @@
-"""Docstrings of operators: a sentence for each parameter, written once and shown everywhere.
+"""Docstrings of operators, with descriptions of parameters that are written once.
 
-The sentence is in the ``Parameters`` section of the operator's own docstring, under the bare
-name; what means the same in many operators is in the glossary, `COMMON` and `FOLDERS`.
-Types, defaults and the ``Returns`` section come from the operator record.
+A description is in the ``Parameters`` section of the operator's docstring, under the bare name, or
+in the glossary (`COMMON`, `FOLDERS`) if it applies to many operators. Types, defaults and the
+``Returns`` section are generated from the operator record.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ TYPES = {
     "tuple of <Shape(tuple)>": "tuple of tuple of int",
 }
 C = TypeVar("C", bound=type)
-ARRAY = "\0"  # represents the array class until the namespace is known
-_FLUSH = re.compile(r"\n\S")  # a line without a margin
+ARRAY = "\0"  # placeholder of the array class
+_FLUSH = re.compile(r"\n\S")  # an unindented line
 _MARGIN = re.compile(r"(?<=\n)(\n +)\S")
 _HEADING = re.compile(r"^([A-Z].*)\n---+\n", re.MULTILINE)
 _ITEM = re.compile(
@@ -37,7 +37,7 @@ _NOTHING = ("", "")  # no type, no sentence
 
 
 class Entry(NamedTuple):
-    """One parameter as a docstring shows it."""
+    """A parameter in a docstring."""
 
     name: str
     type: str
@@ -48,15 +48,15 @@ class Entry(NamedTuple):
 
 
 def _dedent(text: str) -> str:
-    """Do what `inspect.cleandoc` does, in a tenth of the time: the margin is the second line's."""
+    """Dedent by the margin of the second line; ten times as fast as `inspect.cleandoc`."""
     margin = None if _FLUSH.search(text) else _MARGIN.search(text)
     return (text.replace(margin[1], "\n") if margin else text).strip()
 
 
 def sections(text: str) -> dict[str, str]:
-    r"""Split a docstring at its underlined headings; what precedes them has the heading ``''``.
+    r"""Split a docstring at its underlined headings; the first part has the heading ``''``.
 
-    A line of ``>>>`` at the margin begins the examples, with or without their heading.
+    A line of ``>>>`` at the margin starts the examples, with or without a heading.
 
     >>> sections("Sum.\n\nParameters\n----------\nx\n    An array.\n\n>>> 1 + 1\n2")
     {'': 'Sum.', 'Parameters': 'x\n    An array.', 'Examples': '>>> 1 + 1\n2'}
@@ -74,7 +74,7 @@ def sections(text: str) -> dict[str, str]:
 
 
 def parameter_items(text: str) -> dict[str, tuple[str, str]]:
-    r"""Return the type and the sentence of each parameter in a ``Parameters`` section.
+    r"""Return the type and description of each parameter in a ``Parameters`` section.
 
     >>> parameter_items("lr, wd : float\n    Numbers.")["wd"]
     ('float', 'Numbers.')
@@ -96,7 +96,7 @@ def _sections_of(op: Op) -> dict[str, str]:
 
 
 def type_of(attribute: Attribute) -> str:
-    """Return how a docstring shows the type and the default of an attribute."""
+    """Format the type and the default of an attribute."""
     label = attribute.type.label.removesuffix(" or None")
     shown = TYPES.get(label, label)
     default = attribute.default
@@ -119,7 +119,7 @@ def _typed_names(op: Op) -> Iterator[tuple[str, str]]:
 
 
 def _own_sentences(op: Op) -> dict[str, str]:
-    """Return what the docstring says of each parameter, and of attributes that are another's."""
+    """Return the descriptions in the docstring, including those of inherited attributes."""
     items = parameter_items(_sections_of(op).get("Parameters", ""))
     own = {name: sentence for name, (_, sentence) in items.items()}
     if op.attributes_of is None:
@@ -130,10 +130,10 @@ def _own_sentences(op: Op) -> dict[str, str]:
 
 @cache
 def entries_of(op: Op) -> tuple[Entry, ...]:
-    """Return the parameters of an operator as docstrings show them.
+    """Return the docstring entries of an operator's parameters.
 
-    A sentence is the operator's own, that of the operator whose attributes it has, its folder's,
-    or the common one.
+    A description is the operator's own, or inherited from another operator, the folder's or the
+    common glossary.
 
     >>> from mxnet.ops import registry
     >>> entries_of(registry.get("exp"))[0].sentence
@@ -161,14 +161,14 @@ def _describe_result(op: Op) -> str:
 
 
 def shown_entry(entry: Entry) -> str:
-    """Return the lines of a parameter."""
+    """Format the lines of a parameter."""
     head = f"{entry.name} : {entry.type}" if entry.type else entry.name
     return head + "\n    " + entry.sentence.replace("\n", "\n    ") if entry.sentence else head
 
 
 @cache
 def _parts(op: Op) -> tuple[str, tuple[str, ...], str]:
-    """Return what stands before the parameters, the parameters, and what stands after them."""
+    """Split a docstring: text before the parameters, the parameters, and text after them."""
     parts = dict(_sections_of(op))
     before = parts.pop("")
     parts.pop("Parameters", None)
@@ -190,11 +190,11 @@ def docstring(op: Op, array: str, extras: tuple[Entry, ...], skip: int = 0) -> s
     op
         The operator.
     array
-        The class of the arrays that the function takes.
+        Class of the arrays.
     extras
-        Parameters that every function of the namespace has.
+        Parameters of all functions of the namespace.
     skip
-        How many of the first parameters to leave out; methods have one fewer.
+        Number of leading parameters to skip; 1 for methods.
     """
     before, entries, after = _parts(op)
     names = {e.name for e in entries_of(op)}
@@ -203,15 +203,15 @@ def docstring(op: Op, array: str, extras: tuple[Entry, ...], skip: int = 0) -> s
     return ("\n".join(lines) + "\n" + after).replace(ARRAY, array)
 
 
-# -- functions written by hand for several namespaces -------------------------------------------
+# -- handwritten functions of several namespaces -------------------------------------------
 
 
 def complete(
     text: str, parameters: Iterable[inspect.Parameter], *glossaries: Mapping[str, str]
 ) -> str:
-    """Return a docstring with a sentence for each parameter, from the first glossary that has one.
+    """Add missing parameter descriptions to a docstring, from the first glossary that has one.
 
-    What the docstring says itself counts most, also of keywords that ``**kwargs`` takes.
+    Descriptions in the docstring take precedence, also for keywords of ``**kwargs``.
 
     >>> def scale(x, factor=2):
     ...     pass
@@ -227,7 +227,7 @@ def complete(
         for p in named.values()
         if p.kind is not p.VAR_KEYWORD or p.name in own
     ]
-    # Keywords that ``**kwargs`` takes.
+    # Keywords of ``**kwargs``.
     shown += [shown_entry(Entry(name, *item)) for name, item in own.items() if name not in named]
     lines = [parts.pop("")]
     if shown:
@@ -238,7 +238,7 @@ def complete(
 
 
 class _InheritedDocstring:
-    """The docstring of a class, completed when it is read: importing need not pay for it."""
+    """The docstring of a class, completed lazily to keep the import fast."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -250,7 +250,7 @@ class _InheritedDocstring:
 
 
 def inherits_parameters(cls: C) -> C:
-    r"""Let a class take the sentences of parameters that it does not explain from its bases.
+    r"""Decorate a class to inherit missing parameter descriptions from its bases.
 
     >>> class Shape:
     ...     '''A shape.
@@ -285,7 +285,7 @@ def _complete_entry(
     return Entry(name, kind, sentence)
 
 
-# -- the glossary: what parameters mean that occur in many operators ----------------------------
+# -- the glossary of parameters that occur in many operators ----------------------------
 
 COMMON = {
     # arrays
@@ -299,111 +299,111 @@ COMMON = {
     "x1": "The left operand.",
     "x2": "The right operand.",
     "weight": "The weights.",
-    "bias": "The bias, one number for each output channel; absent with ``no_bias=True``.",
-    "label": "The true labels; no gradient flows to them.",
-    "indices": "The indices, numbers of any dtype; fractions are cut off.",
+    "bias": "The bias, one element per output channel; absent with ``no_bias=True``.",
+    "label": "The labels; they get no gradient.",
+    "indices": "The indices, of any dtype; fractions are truncated.",
     # which axes
-    "axis": "The axis to work along; a negative one counts from the last.",
-    "axes": "The axes to work along; negative ones count from the last.",
-    "axis1": "First of the two axes that the matrices lie on; a negative one counts from the last.",
-    "axis2": "Second of the two axes that the matrices lie on.",
-    "keepdims": "Whether reduced axes stay, with size 1, so that the result broadcasts again.",
+    "axis": "Axis; a negative value counts from the last.",
+    "axes": "Axes; negative values count from the last.",
+    "axis1": "First axis of the matrices; a negative value counts from the last.",
+    "axis2": "Second axis of the matrices.",
+    "keepdims": "Whether to keep reduced axes, with size 1.",
     "exclude": "Whether to reduce all axes but those in `axis`.",
     "squeeze_axis": "Whether to remove the split axis from the parts, of size 1 there.",
     # numbers
-    "scalar": "The number that each element meets.",
-    "is_int": "Whether the number was an integer; with a fraction, integer arrays become float64.",
-    "eps": "Small number added to the variance, against division by zero.",
-    "epsilon": "Small number in the denominator, against division by zero.",
+    "scalar": "The second operand, a number.",
+    "is_int": "Whether the number is an integer; otherwise integer arrays become float64.",
+    "eps": "Small constant added to the variance to avoid division by zero.",
+    "epsilon": "Small constant in the denominator to avoid division by zero.",
     # shapes and types
     "shape": "Shape of the result.",
     "size": "Shape of the result.",
     "dtype": "Data type of the result.",
     "ctx": "Device of the result, such as ``'gpu(0)'``; by default the current one.",
-    "out_type": "The 8-bit type of the result; ``'auto'`` takes uint8 if no number is negative.",
+    "out_type": "The 8-bit type of the result; ``'auto'``: uint8 if possible, else int8.",
     # windows
     "kernel": "Size of the window along each spatial axis, such as ``(3, 3)``.",
     "stride": "Step of the window along each spatial axis; 1 by default.",
     "dilate": "Distance between neighboring points of the window along each axis; 1 by default.",
-    "pad": "Number of zeros added at both ends of each spatial axis; 0 by default.",
+    "pad": "Zero padding added to both sides of each spatial axis; 0 by default.",
     "num_filter": "Number of output channels.",
     "num_group": "Number of groups of channels that are convolved separately.",
     "layout": "Order of the axes, such as ``'NHWC'``; by default channels come first.",
-    "no_bias": "Whether there is no bias.",
-    "workspace": "Accepted for compatibility, without effect.",
-    "cudnn_off": "Accepted for compatibility, without effect.",
-    "cudnn_tune": "Accepted for compatibility, without effect.",
+    "no_bias": "Whether to omit the bias.",
+    "workspace": "Accepted for compatibility; has no effect.",
+    "cudnn_off": "Accepted for compatibility; has no effect.",
+    "cudnn_tune": "Accepted for compatibility; has no effect.",
     # ranges
     "start": "First number.",
-    "stop": "Where to stop; this number itself is left out.",
-    "step": "Distance between neighboring numbers; it may be negative.",
-    "repeat": "How many times each number is repeated.",
-    "num": "How many numbers to make.",
-    "endpoint": "Whether `stop` is the last number; if not, it is left out.",
-    "infer_range": "Whether the stop follows from the shape that the graph needs.",
-    "begin": "First index for each axis; None begins at the end where the step starts.",
-    "end": "Index to stop before, for each axis; None goes all the way.",
+    "stop": "End of the interval, excluded.",
+    "step": "Distance between neighboring values; may be negative.",
+    "repeat": "Number of repetitions of each value.",
+    "num": "Number of values.",
+    "endpoint": "Whether to include `stop`.",
+    "infer_range": "Whether to infer `stop` from the shape required by the graph.",
+    "begin": "First index of each axis; None: the first element, or the last for a negative step.",
+    "end": "Index to stop before, for each axis; None: through the end.",
     "N": "Number of rows.",
     "M": "Number of columns; by default as many as rows.",
-    "k": "Number of the diagonal: 0 is the main one, positive ones are above it, negative below.",
-    "offset": "Number of the diagonal: 0 is the main one, positive ones are above it.",
+    "k": "Index of the diagonal: 0 is the main one, positive ones above it, negative ones below.",
+    "offset": "Index of the diagonal: 0 is the main one, positive ones are above it.",
     # products
     "transpose_a": "Whether to transpose the first matrix.",
     "transpose_b": "Whether to transpose the second matrix.",
-    "forward_stype": "Storage type of the result; by default it follows from the inputs.",
-    # counts that callers need not give
-    "num_args": "Number of inputs; filled in by the call.",
-    "num_arrays": "Number of arrays; filled in by the call if left out.",
+    "forward_stype": "Storage type of the result; by default inferred from the inputs.",
+    # counts that are filled in automatically
+    "num_args": "Number of inputs; filled in automatically.",
+    "num_arrays": "Number of arrays; filled in automatically.",
     "num_outputs": "Number of outputs.",
     # quantization
-    "min_calib_range": "Smallest number seen in calibration; by default that of the data.",
-    "max_calib_range": "Largest number seen in calibration; by default that of the data.",
+    "min_calib_range": "Minimum in calibration; by default that of the data.",
+    "max_calib_range": "Maximum in calibration; by default that of the data.",
 }
 
 _QUANTIZED = {
-    "lhs_min": "Smallest number that `lhs` represents.",
-    "lhs_max": "Largest number that `lhs` represents.",
-    "rhs_min": "Smallest number that `rhs` represents.",
-    "rhs_max": "Largest number that `rhs` represents.",
-    "min_data": "Smallest number that the 8-bit data represents.",
-    "max_data": "Largest number that the 8-bit data represents.",
-    "min_weight": "Smallest number that the 8-bit weight represents.",
-    "max_weight": "Largest number that the 8-bit weight represents.",
-    "min_bias": "Smallest number that the 8-bit bias represents.",
-    "max_bias": "Largest number that the 8-bit bias represents.",
-    "min_range": "Smallest number that the quantized values represent, of shape ``(1,)``.",
-    "max_range": "Largest number that the quantized values represent, of shape ``(1,)``.",
-    "flatten": "Whether all axes but the first are joined into one.",
+    "lhs_min": "Lower end of the range of `lhs`.",
+    "lhs_max": "Upper end of the range of `lhs`.",
+    "rhs_min": "Lower end of the range of `rhs`.",
+    "rhs_max": "Upper end of the range of `rhs`.",
+    "min_data": "Lower end of the range of the data.",
+    "max_data": "Upper end of the range of the data.",
+    "min_weight": "Lower end of the range of the weight.",
+    "max_weight": "Upper end of the range of the weight.",
+    "min_bias": "Lower end of the range of the bias.",
+    "max_bias": "Upper end of the range of the bias.",
+    "min_range": "Lower end of the range of the quantized values, of shape ``(1,)``.",
+    "max_range": "Upper end of the range of the quantized values, of shape ``(1,)``.",
+    "flatten": "Whether to flatten all axes but the first.",
     "num_hidden": "Number of output features.",
 }
 
 _INT8 = {
-    "step": "Real number that one step of the result represents.",
-    "zero": "Integer that represents 0, as 128 in signed arrays.",
-    "end": "Largest number that the array represents.",
-    "low": "Smallest number that an unsigned array represents.",
-    "steps": "Real number that one step of each array represents.",
-    "zeros": "Integer that represents 0 in each array.",
-    "data_step": "Real number that one step of data represents.",
-    "data_zero": "Integer that represents 0 in data.",
-    "lhs_step": "Real number that one step of `lhs` represents.",
-    "lhs_zero": "Integer that represents 0 in `lhs`.",
-    "rhs_step": "Real number that one step of `rhs` represents.",
-    "rhs_zero": "Integer that represents 0 in `rhs`.",
-    "out_step": "Real number that one step of the result represents.",
-    "out_zero": "Integer that represents 0 in the result.",
+    "step": "Step of the result: the real value of one integer step.",
+    "zero": "Zero point: the integer that represents 0, 128 for signed arrays.",
+    "end": "Upper end of the range.",
+    "low": "Lower end of the range of an unsigned array.",
+    "steps": "Step of each array.",
+    "zeros": "Zero point of each array.",
+    "data_step": "Step of the data.",
+    "data_zero": "Zero point of the data.",
+    "lhs_step": "Step of `lhs`.",
+    "lhs_zero": "Zero point of `lhs`.",
+    "rhs_step": "Step of `rhs`.",
+    "rhs_zero": "Zero point of `rhs`.",
+    "out_step": "Step of the result: the real value of one integer step.",
+    "out_zero": "Zero point of the result.",
     "adds": "Whether `other` is added to the result.",
-    "other_step": "Real number that one step of `other` represents.",
-    "other_zero": "Integer that represents 0 in `other`.",
-    "owns_other": "Whether `other` may be written over, because nothing reads it afterward.",
-    "relu": "Whether negative results become 0.",
-    "stored": "Whether the weights are integers with a range; else they are float32.",
-    "channel_wise": "Whether float32 weights get a range for each row.",
-    "pool_type": "What is taken of each window: ``'max'`` or ``'avg'``.",
-    "global_pool": "Whether the window is the whole image.",
-    "pooling_convention": "How windows at the end count: ``'valid'`` drops what is not full.",
-    "count_include_pad": "Whether padding counts in means.",
-    "dim": "The axis to join along.",
+    "other_step": "Step of `other`.",
+    "other_zero": "Zero point of `other`.",
+    "owns_other": "Whether `other` may be overwritten, because it has no later consumers.",
+    "relu": "Whether to apply ReLU to the result.",
+    "stored": "Whether the weights are integers with a range; otherwise they are float32.",
+    "channel_wise": "Whether to quantize each row of float32 weights by its own range.",
+    "pool_type": "Type of pooling: ``'max'`` or ``'avg'``.",
+    "global_pool": "Whether to pool over the whole image.",
+    "pooling_convention": "Rounding of the output size: ``'valid'`` drops incomplete windows.",
+    "count_include_pad": "Whether averages include the padding.",
+    "dim": "Axis to concatenate along.",
 }
 
 _ATTENTION = {
@@ -419,34 +419,34 @@ _ATTENTION = {
 }
 
 _FOLDED = {
-    "other": "Array that is added to the result.",
+    "other": "Array to add to the result.",
     "gamma": "Scale of each channel.",
     "beta": "Shift of each channel.",
     "moving_mean": "Mean of each channel.",
     "moving_var": "Variance of each channel.",
-    "normalized": "Whether the result is normalized by the moving statistics.",
-    "fix_gamma": "Whether gamma counts as 1.",
-    "addition": "How `other` is added: not at all, broadcast, or of the same shape.",
-    "epilogue": "Function of each element that ends the operator.",
-    "constants": "Numbers that this function takes.",
-    "check_data": "Whether data may hold values that are not finite.",
-    "check_other": "Whether `other` may hold values that are not finite.",
+    "normalized": "Whether to normalize the result by the running statistics.",
+    "fix_gamma": "Whether gamma is fixed at 1.",
+    "addition": "Addition of `other`: none, broadcast, or same shape.",
+    "epilogue": "Elementwise function applied to the result.",
+    "constants": "Arguments of this function.",
+    "check_data": "Whether to check the data for NaN and infinity.",
+    "check_other": "Whether to check `other` for NaN and infinity.",
 }
 
 FOLDERS = {
     "control_flow": {
-        "*data": "All arrays that the condition and the bodies read.",
-        "num_out_data": "How many of the outputs are stacked over the steps.",
+        "*data": "All inputs of the condition and the bodies.",
+        "num_out_data": "Number of outputs stacked over the steps.",
         "in_state_locs": "Positions of the states among the inputs of the body.",
         "in_data_locs": "Positions of the sliced arrays among the inputs of the body.",
-        "remain_locs": "Positions of the arrays that every step reads whole.",
-        "max_iterations": "Largest number of steps; outputs are padded to it.",
+        "remain_locs": "Positions of the arrays that every step uses completely.",
+        "max_iterations": "Maximum number of steps; outputs are padded to it.",
         "pad_outputs": "Whether outputs are padded with zeros to `max_iterations` steps.",
-        "cond_input_locs": "Positions, among the inputs, of what the condition reads.",
-        "func_input_locs": "Positions, among the inputs, of what the body reads.",
-        "func_var_locs": "Positions, among the body's inputs, of the loop variables.",
-        "then_input_locs": "Positions, among the inputs, of what the first body reads.",
-        "else_input_locs": "Positions, among the inputs, of what the second body reads.",
+        "cond_input_locs": "Positions of the condition's inputs among all inputs.",
+        "func_input_locs": "Positions of the body's inputs among all inputs.",
+        "func_var_locs": "Positions of the loop variables among the body's inputs.",
+        "then_input_locs": "Positions of the first body's inputs among all inputs.",
+        "else_input_locs": "Positions of the second body's inputs among all inputs.",
     },
     "custom": {
         "*data": "The inputs, in the order of the operator's ``list_arguments()``.",
@@ -460,7 +460,7 @@ FOLDERS = {
         "values": "Values of shape ``(batch, keys, size)``.",
         **_INT8,
         **_FOLDED,
-        "axis": "The axis whose slices are transformed one by one.",
+        "axis": "Axis of the slices to transform.",
         "num_states": "Number of initial states among the inputs, 1 or 2.",
         "use_sequence_length": "Whether the lengths of the sequences are among the inputs.",
     },
@@ -469,29 +469,29 @@ FOLDERS = {
         "B": "A matrix, or a batch of matrices on the last two axes.",
         "alpha": "Factor of the product.",
         "axis": "The axis of the matrix rows; columns are always the last axis.",
-        "lower": "Whether the triangular matrix is a lower one.",
+        "lower": "Whether the triangular matrix is lower triangular.",
         "transpose": "Whether to transpose A.",
-        "rightside": "Whether A stands on the right side of the product.",
+        "rightside": "Whether A is the right factor of the product.",
     },
     "nn": {
         "gamma": "Scale of each channel.",
         "beta": "Shift of each channel.",
         "moving_mean": "Running mean of each channel, updated in place while training.",
         "moving_var": "Running variance of each channel, updated in place while training.",
-        "momentum": "Share that running averages keep at each step of training.",
-        "fix_gamma": "Whether gamma counts as 1 and gets no gradient.",
-        "use_global_stats": "Whether training, too, normalizes by the running statistics.",
-        "output_mean_var": "Whether mean and variance are further outputs.",
-        "min_calib_range": "Accepted for compatibility, without effect.",
-        "max_calib_range": "Accepted for compatibility, without effect.",
+        "momentum": "Momentum of the running statistics.",
+        "fix_gamma": "Whether gamma is fixed at 1, without a gradient.",
+        "use_global_stats": "Whether to normalize by the running statistics in training too.",
+        "output_mean_var": "Whether to also return mean and variance.",
+        "min_calib_range": "Accepted for compatibility; has no effect.",
+        "max_calib_range": "Accepted for compatibility; has no effect.",
         "grad_scale": "Factor of the gradient.",
         **_ATTENTION,
         "attention": "Attention weights of shape ``(batch * heads, queries, keys)``.",
         "sequence_length": "Length of each sequence, of shape ``(batch,)``.",
         "use_sequence_length": "Whether `sequence_length` is given; else all have full length.",
-        "temperature": "Divisor of the numbers before exponentials are taken; by default 1.",
+        "temperature": "Divisor of the data before the softmax; by default 1.",
         "use_length": "Whether `length` is given.",
-        "compute_size": "Accepted for compatibility, without effect.",
+        "compute_size": "Accepted for compatibility; has no effect.",
     },
     "quantization": {**_QUANTIZED, **_INT8, **_FOLDED},
     "numpy": {
@@ -499,29 +499,29 @@ FOLDERS = {
         "A": "A matrix, or a batch of matrices on the last two axes.",
         "size": "Shape of the result; by default that of the parameters.",
         "ctx": "Device of the result; by default the current one.",
-        "UPLO": "Triangle that is read: ``'L'`` for the lower one, ``'U'`` for the upper one.",
+        "UPLO": "Triangle to use: ``'L'`` for the lower, ``'U'`` for the upper one.",
         "hermitian": "Whether A is symmetric, which is faster.",
-        "axis": "Axis or axes; negative ones count from the last, None means all elements.",
-        "initial": "Number that the reduction starts with.",
-        "ddof": "How much the divisor is less than the number of elements.",
-        "condition": "Where to take which: elements that are not 0 are true.",
-        "mask": "Array of bool that covers axes of `data` from `start_axis`.",
-        "start_axis": "First axis of `data` that the mask covers.",
+        "axis": "Axis or axes; negative values count from the last, None means all.",
+        "initial": "Initial value of the reduction.",
+        "ddof": "Delta degrees of freedom: the divisor is the number of elements minus it.",
+        "condition": "Condition; nonzero elements are true.",
+        "mask": "Array of bool for the axes of `data` from `start_axis` on.",
+        "start_axis": "First axis of `data` for the mask.",
         "newshape": "The new shape.",
-        "order": "Order in which elements are read; only ``'C'``, the last axis fastest.",
-        "input1": "Array of the first parameter that is not a number.",
-        "input2": "Array of the second parameter that is not a number.",
-        "loc": "Location of the distribution; None takes an array.",
-        "scale": "Scale of the distribution; None takes an array.",
-        "low": "Lower bound; None takes an array.",
-        "high": "Upper bound, which is left out; None takes an array.",
+        "order": "Memory order; only ``'C'`` (row-major).",
+        "input1": "First parameter that is an array.",
+        "input2": "Second parameter that is an array.",
+        "loc": "Location of the distribution; None if passed as an array.",
+        "scale": "Scale of the distribution; None if passed as an array.",
+        "low": "Lower bound; None if passed as an array.",
+        "high": "Upper bound, excluded; None if passed as an array.",
         "arr": "The array to edit.",
         "obj": "Indices along the axis.",
         "values": "Values to insert; they broadcast.",
-        "val": "One value to insert in place of `values`.",
-        "int_ind": "One index, in place of an array or a slice.",
-        "start": "First number; of a slice, its start.",
-        "stop": "Where to stop; of a slice, its stop.",
+        "val": "A single value to insert, instead of `values`.",
+        "int_ind": "A single index, instead of an array or a slice.",
+        "start": "First number; start of a slice.",
+        "stop": "End of the interval; stop of a slice.",
         "M": "Number of points, or of columns.",
         "sections": "Number of equal parts; 0 splits at the indices.",
     },
@@ -533,23 +533,23 @@ FOLDERS = {
         "mu": "Mean of the distribution.",
         "sigma": "Standard deviation of the distribution.",
         "low": "Lower bound.",
-        "high": "Upper bound, which is left out.",
+        "high": "Upper bound, excluded.",
         "k": "Number of successes to wait for.",
         "p": "Probability of a success.",
         "lam": "Rate of an exponential distribution, or mean of a Poisson distribution.",
-        "alpha": "Shape of a gamma (or Dirichlet) distribution, or dispersion of counts.",
-        "beta": "Scale of the gamma distribution; its density takes the rate.",
+        "alpha": "Shape parameter of a gamma (or Dirichlet) distribution, or dispersion of counts.",
+        "beta": "Scale of the gamma distribution, but the rate in its density.",
         "is_log": "Whether to return the logarithm of the density.",
-        "sample": "Where to evaluate the density; its leading axes are those of the parameters.",
+        "sample": "Points to evaluate at; the leading axes are those of the parameters.",
     },
     "tensor": {
         "sections": "Number of equal parts; 0 splits at `indices`.",
         "block_size": "Height and width of the blocks.",
-        "init_output": "Accepted for compatibility, without effect.",
-        "is_ascend": "Whether the smallest come first.",
+        "init_output": "Accepted for compatibility; has no effect.",
+        "is_ascend": "Whether to sort in ascending order.",
         "input_dim": "Number of rows of the weight: the size of the vocabulary.",
-        "output_dim": "Number of columns of the weight: the size of a vector.",
-        "sparse_grad": "Whether the gradient of the weight is row_sparse.",
+        "output_dim": "Number of columns of the weight: the size of each vector.",
+        "sparse_grad": "Whether the gradient of the weight is row-sparse.",
     },
     "training": {
         "weight": "The weight ``w``.",
@@ -559,71 +559,69 @@ FOLDERS = {
         "var": "The running mean ``v`` of the squared gradient, updated in place.",
         "weight32": "The 32-bit copy of the weight, updated in place.",
         "history": "The sum ``h`` of squared gradients, updated in place.",
-        "*data": "The arrays of all weights, one weight after the other.",
+        "*data": "The arrays of all weights, weight by weight.",
         "lr": "The learning rate ``lr``.",
         "lrs": "The learning rate of each weight.",
         "learning_rates": "The learning rate of each weight.",
         "wd": "The weight decay ``wd``.",
         "wds": "The weight decay of each weight.",
         "rescale_grad": "Factor of the gradient, such as 1 / batch size.",
-        "clip_gradient": "Limit of the rescaled gradient's absolute value; below 0 there is none.",
-        "clip_grad": "Limit of the rescaled gradient's absolute value; below 0 there is none.",
-        "clip_weights": "Limit of the weights' absolute value; below 0 there is none.",
-        "momentum": "Share ``mu`` of the momentum that each step keeps.",
-        "beta1": "Share ``b1`` of the running mean that each step keeps.",
-        "beta2": "Share ``b2`` of the running square that each step keeps.",
-        "epsilon": "Small number ``eps`` in the denominator, against division by zero.",
-        "eta": "Factor ``eta`` of the whole step, decay included: the schedule.",
-        "etas": "Factor of the whole step of each weight, decay included.",
-        "t": "Number of the step, from 1 on.",
-        "lazy_update": "Whether a row_sparse gradient leaves the rows alone that it does not have.",
+        "clip_gradient": "Limit of the rescaled gradient's absolute value; negative: no limit.",
+        "clip_grad": "Limit of the rescaled gradient's absolute value; negative: no limit.",
+        "clip_weights": "Limit of the weights' absolute value; negative: no limit.",
+        "momentum": "Momentum ``mu``.",
+        "beta1": "Decay rate ``b1`` of the running mean.",
+        "beta2": "Decay rate ``b2`` of the running mean of squares.",
+        "epsilon": "Small constant ``eps`` in the denominator to avoid division by zero.",
+        "eta": "Schedule factor ``eta`` of the whole step, including decay.",
+        "etas": "Factor of the whole step of each weight, including decay.",
+        "t": "Step count, from 1.",
+        "lazy_update": "Whether to update only the rows of a row_sparse gradient.",
         "num_weights": "Number of weights.",
         "num_tensors": "Number of weights.",
-        "step_count": "Number of the step of each weight, from 1 on.",
-        "bias_correction": "Whether running means are corrected for starting at 0.",
-        "lower_bound": "Least norm of a weight that counts; below 0 there is none.",
-        "upper_bound": "Largest norm of a weight that counts; below 0 there is none.",
+        "step_count": "Step count of each weight, from 1.",
+        "bias_correction": "Whether to correct the bias of the running means.",
+        "lower_bound": "Lower bound of the norm of a weight; negative: none.",
+        "upper_bound": "Upper bound of the norm of a weight; negative: none.",
         "r1": "Norm of the weight, of shape ``(1,)``.",
         "r2": "Norm of the direction, of shape ``(1,)``.",
-        "g": "Direction of the step, as phase 1 returns it.",
-        "gamma1": "Fraction of the running square that each step keeps.",
+        "g": "Direction of the step, the result of phase 1.",
+        "gamma1": "Decay rate of the running mean of squares.",
     },
     "vision": {
-        "rois": (
-            "Regions of shape ``(regions, 5)``: the number of the image, then x1, y1, x2, y2."
-        ),
+        "rois": ("Regions of shape ``(regions, 5)``: index of the image, then x1, y1, x2, y2."),
         "pooled_size": "Height and width of the result.",
         "spatial_scale": "Size of the feature map divided by the size of the image.",
         "output_dim": "Number of output channels.",
-        "group_size": "Number of bins along each side of the grid of channel groups.",
+        "group_size": "Number of channel groups along each side of the grid.",
         "num_deformable_group": "Number of groups of channels that share offsets.",
         "offset": (
-            "Displacements ``(y, x)`` of each point of the window at each place, of shape "
+            "Offsets ``(y, x)`` of each kernel point at each position, of shape "
             "\n``(batch, groups * 2 * kernel points, height, width)``."
         ),
         "anchor": "Anchors as corners, of shape ``(1, anchors, 4)``, relative to the image.",
         "anchors": "Anchor boxes of shape ``(1 or batch, anchors, 4)``.",
         "variances": "Factors of the offsets of x, y, width and height.",
-        "background_id": "The class that is background, or -1 for none.",
-        "force_suppress": "Whether overlapping boxes of other classes are suppressed too.",
+        "background_id": "Background class, or -1 for none.",
+        "force_suppress": "Whether to suppress overlapping boxes of different classes too.",
         "cls_prob": "Class probabilities.",
         "min_factor": "Least factor.",
         "max_factor": "Largest factor.",
         "width": "Width in pixels.",
         "height": "Height in pixels.",
-        "topk": "How many of the best to look at; -1 means all.",
+        "topk": "Number of best candidates to consider; -1 means all.",
         "ratios": "Ratios of height to width of the anchors.",
         "scales": "Sizes of the anchors, in steps of the feature map.",
-        "feature_stride": "Distance in image pixels between neighboring places of the map.",
+        "feature_stride": "Stride of the feature map in image pixels.",
         "bbox_pred": "Predicted offsets of shape ``(batch, 4 * anchors, height, width)``.",
         "im_info": "Rows of height, width and scale of each image.",
-        "rpn_pre_nms_top_n": "How many of the best boxes to keep before suppression.",
-        "rpn_post_nms_top_n": "How many boxes to return; short lists repeat theirs.",
-        "rpn_min_size": "Least height and width of a box, in pixels before scaling.",
-        "output_score": "Whether scores are a second output.",
-        "iou_loss": "Whether offsets are those of the corners themselves.",
-        "cudnn_off": "Accepted for compatibility, without effect.",
-        "workspace": "Accepted for compatibility, without effect.",
+        "rpn_pre_nms_top_n": "Number of best boxes to keep before suppression.",
+        "rpn_post_nms_top_n": "Number of boxes to return; shorter lists are repeated.",
+        "rpn_min_size": "Minimum height and width of a box, in pixels before scaling.",
+        "output_score": "Whether to also return the scores.",
+        "iou_loss": "Whether offsets are those of corners.",
+        "cudnn_off": "Accepted for compatibility; has no effect.",
+        "workspace": "Accepted for compatibility; has no effect.",
         "transform_type": "``'affine'`` for 2x3 matrices, ``'warp'`` for a flow in pixels.",
         "target_shape": "Height and width of the result.",
     },

@@ -1,7 +1,7 @@
-"""What a declaration says about an operator: `Options` of its form, `Facts` of its behavior.
+"""Facts about operators: `Options` of the declaration, `Facts` of the behavior.
 
-Whoever needs to know something about an operator asks its record (``op.facts.random``), never a
-list of names. Families fill in the defaults of their members.
+Code that depends on properties of an operator reads its record (``op.facts.random``) instead of
+lists of names. Families set the defaults of their members.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 Attrs = dict[str, Any]
-Outputs = int | tuple[str, ...]  # how many, or their names
+Outputs = int | tuple[str, ...]  # their number, or their names
 
-if TYPE_CHECKING:  # for type checkers and editors alone: nothing reads it in a running program
+if TYPE_CHECKING:  # only for type checkers and editors
     from typing_extensions import TypedDict
 
     from .declare import Op
@@ -22,18 +22,18 @@ if TYPE_CHECKING:  # for type checkers and editors alone: nothing reads it in a 
         """Keywords of `op` and `Op`. Further ones are fields of `Facts`: ``random=True``."""
 
         optional: Mapping[str, Callable[[Attrs], bool]]
-        """Input name -> whether it is there, given the complete attributes."""
+        """Input name -> whether it is present, given the complete attributes."""
         outputs: Outputs | Callable[[Attrs], Outputs]
         """What the function returns: how many (by default 1), their names, or a function of the
         attributes that returns either. Without names MXNet's rule names them (see
         `Node.output_names`)."""
         total: int | Callable[[Attrs], int] | None
-        """How many outputs MXNet counts in model files, where it hides some."""
+        """Number of outputs in model files, if some are hidden."""
         attributes_of: Op | None
         """Another operator whose attributes this one has too, before its own. The function gets
         them as ``**attrs``, those that were given."""
         count: str | None
-        """For variadic operators, the attribute that says how many inputs there are."""
+        """For variadic operators, the attribute with the number of inputs."""
         types: str | None
         """Dtype pattern such as ``"T I -> T"``; by default all are equal."""
         shape: Callable | None
@@ -41,9 +41,9 @@ if TYPE_CHECKING:  # for type checkers and editors alone: nothing reads it in a 
         method: bool
         """Whether NDArray and Symbol have it as a method."""
         auto_inputs: bool
-        """Whether a Symbol makes variables for inputs that are not given, as by default."""
+        """Whether symbols create variables for missing inputs."""
         mutates: tuple[str, ...]
-        """Inputs that are changed in place, besides auxiliary states."""
+        """Inputs that are mutated, besides auxiliary states."""
         input_names: Callable[[Attrs], list[str]] | None
         """Names of the inputs as a function of the attributes, for irregular operators."""
         value_dependent: bool
@@ -55,55 +55,48 @@ Precision = Literal["half", "full", "widest", "any", "own"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Properties of one operator.
+    """Properties of an operator.
 
     Parameters
     ----------
     random : whether it draws random numbers, so that two runs differ.
     loss : whether it is a loss layer, which defines its own gradient.
-    has_labels : whether backward leaves the gradients of all inputs but the first alone, as that of
-        a loss layer does.
-    index_input : the input that holds labels of classes or numbers of rows, which may be out of
-        range.
+    has_labels : whether backward does not write gradients of inputs other than the first, as in
+    loss layers.
+    index_input : the input with class labels or row indices, which may be out of range.
     head_gradient : whether backward reads the gradients of the outputs; by default unless `loss`.
-    scales_loss : whether mixed precision scales the gradient that this output layer makes.
-    pointwise : whether each output element depends on one element of each input only.
-    fresh : whether every output is known to be a new tensor that shares no memory with the inputs.
-    identity : whether the result equals the first input in inference; a function of the
-        attributes where they decide.
-    overwritable : whether every output is a new tensor that the gradient does not need, so that
-        its only reader may write over it.
-    commutative : whether the first two inputs may change places.
-    keeps_finite : whether results are finite if all inputs are.
-    keeps_layout : whether the result is laid out in memory as the first input.
-    layout : the order in memory that it chooses for its result, such as ``channels_last``.
-    keeps_zeros : whether zeros map to zeros, so that sparse arrays stay sparse.
-    precision : what mixed precision (float16) runs it in: ``half``, ``full`` (float32), the
-        ``widest`` type of its inputs, ``any`` type as it comes, or its ``own`` (casts, updates).
-    bfloat16 : the same for bfloat16, where it differs.
+    scales_loss : whether mixed precision scales the gradient of this output layer.
+    pointwise : whether each output element depends on one element of each input only. fresh :
+    whether every output is known to be a new tensor that shares no memory with the inputs.
+    identity : whether the result equals the first input in inference; a function of the attributes
+    if it depends on them.
+    overwritable : whether every output is a new tensor that the gradient does not need, so that its
+    only consumer may overwrite it. commutative : whether the first two inputs may be exchanged.
+    keeps_finite : whether results are finite if all inputs are. keeps_layout : whether the result
+    has the memory format of the first input. layout : the memory format of its result, such as
+    ``channels_last``. keeps_zeros : whether zeros map to zeros, so that sparse arrays stay sparse.
+    precision : its precision in mixed precision (float16): ``half``, ``full`` (float32), the
+        ``widest`` type of its inputs, ``any`` type unchanged, or its ``own`` (casts, updates).
+    bfloat16 : the same for bfloat16, if different.
     full_precision_when : attribute -> values that need float32.
-    input_init : input -> the initializer (``__init__`` of its variable) that it starts with.
-    without_gradient : inputs that are indices, conditions or shapes: nothing flows back to them,
-        and backward writes zeros.
-    full_precision_inputs : inputs that stay float32 while the data is 16 bits (BatchNorm).
-    names_single_input : whether MXNet's Monitor calls a single input by its name; else ``input0``.
-    names_output : whether its ``output`` has that name in hooks of blocks too; else a number.
-    gradients_by_input : whether it calls gradients by the inputs' names; else they are numbered.
-    gradient_names : what it calls the gradients of the inputs, where neither holds; None is not
-        shown.
-    hidden_outputs : the attribute that shows further outputs, and their names; None for the
-        attribute where `Op.reveal` has them.
-    quantizes : the float operator that this one computes on 8-bit integers.
-    quantizes_when : a function of the attributes, for which of them it does so; by default all.
-    straight_through : whether the gradient of the result is that of the input, truncated if
-        it makes integers.
-    zero_for_integers : whether the gradients of integer inputs are zeros.
-    casts : whether gradients flow through the integers that its attribute ``dtype`` asks for.
-    accumulates : whether its result has 32 bits, which `requantize` then narrows.
-    holds_layer : whether its node holds the graph of one layer with what follows it.
-    repeatable : whether it makes the same calls of torch, all in the calling thread, whenever
-        shapes, dtypes and attributes are the same, or raises an error; executors may then
-        write them down.
+    input_init : input -> initializer (``__init__`` of its variable).
+    without_gradient : inputs that are indices, conditions or shapes, for which backward writes
+    zeros. full_precision_inputs : inputs that stay float32 for 16-bit data (BatchNorm).
+    names_single_input : whether MXNet's Monitor shows a single input by name; else ``input0``.
+    names_output : whether its ``output`` has that name in block hooks too; else a number.
+    gradients_by_input : whether gradients have the inputs' names in Monitor; else they are
+    numbered.
+    gradient_names : names of gradients if neither applies; None is not shown.
+    hidden_outputs : the attribute that enables further outputs, and their names; None with
+    `Op.reveal`. quantizes : the float operator of which this is the 8-bit form.
+    quantizes_when : a predicate of the attributes for which it applies; by default all.
+    straight_through : whether the gradient is that of the identity, truncated for integer results.
+    zero_for_integers : whether the gradients of integer inputs are zeros. casts : whether gradients
+    flow through integers if its attribute ``dtype`` is an integer type. accumulates : whether its
+    result has 32 bits, for `requantize`. holds_layer : whether its node has the subgraph of a fused
+    layer.
+    repeatable : whether its torch calls depend only on shapes, dtypes and attributes, and are made
+    in the calling thread, so that executors may capture them.
     """
 
     random: bool = False

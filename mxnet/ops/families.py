@@ -1,6 +1,6 @@
-"""Operators by the row: unary math, binary arithmetic with its scalar forms, reductions.
+"""Families of operators: unary math, binary arithmetic with scalar forms, reductions.
 
-Each member keeps its bare kernel as `raw`: it is right for every dtype but bool, and operator
+Each member has its bare kernel as `raw`, which is correct for all dtypes but bool; operator
 overloads call it directly.
 """
 
@@ -31,35 +31,34 @@ axes_of = lru_cache(maxsize=4096)(reduced_axes)
 
 
 def _whole(value: float, dtype: torch.dtype) -> int:
-    """Return the integer part as x86 converts it: what does not fit becomes the least integer."""
+    """Truncate like x86: values out of range become the smallest integer."""
     bits = 63 if dtype is torch.int64 else 31
     fits = math.isfinite(value) and -(2**bits) <= int(value) < 2**bits
     return int(value) if fits else -(2**bits)
 
 
-# Python numbers as tensors, by the dtype of the arrays that they met and by value; an array
-# without a dtype (a sparse one) meets none.
+# Cache of Python numbers as tensors, by the arrays' dtype and value.
 known_numbers: dict[torch.dtype | None, dict[float, Tensor]] = defaultdict(dict)
 MAX_KNOWN_NUMBERS = 4096
 
 
 def number(value: float, dtype: torch.dtype) -> Tensor:
-    """Return a Python number as a 0-dim tensor of an array's dtype, kept for the next time.
+    """Return a Python number as a cached 0-d tensor of an array's dtype.
 
-    An integer array takes the number's whole part, as MXNet does: ``int32 * 1.5`` is ``* 1``.
+    For integer arrays the number is truncated, as in MXNet: ``int32 * 1.5`` is ``* 1``.
 
     >>> number(1.5, torch.int32)
     tensor(1, dtype=torch.int32)
     """
     if not value and math.copysign(1.0, value) < 0:  # -0.0 and 0.0 are equal keys
         return _tensor_of(value, dtype)
-    if count_dispatch_modes():  # torch.compile and its like take tensors of their own
+    if count_dispatch_modes():  # torch.compile and other modes create their own tensors
         return _tensor_of(value, dtype)
     numbers = known_numbers[dtype]
     match = numbers.get(value)
     if match is None:
         match = _tensor_of(value, dtype)
-        # Torch's own modes may make other tensors; NaN is not equal to itself.
+        # Torch's modes may create other tensors; NaN is not equal to itself.
         is_plain = type(match) is Tensor and not is_traced()
         if is_plain and dtype is not BOOL and value == value:
             store(numbers, value, match, MAX_KNOWN_NUMBERS)
@@ -67,7 +66,7 @@ def number(value: float, dtype: torch.dtype) -> Tensor:
 
 
 def _tensor_of(value: float, dtype: torch.dtype) -> Tensor:
-    if torch.is_inference_mode_enabled():  # autograd could not save such a tensor later
+    if torch.is_inference_mode_enabled():  # autograd cannot save such a tensor
         with torch.inference_mode(False):
             return _tensor_of(value, dtype)
     if dtype.is_floating_point or dtype is BOOL:
@@ -76,7 +75,7 @@ def _tensor_of(value: float, dtype: torch.dtype) -> Tensor:
 
 
 def check_same_dtype(name: str, lhs: Tensor, rhs: Tensor) -> None:
-    """Refuse to mix dtypes, naming both."""
+    """Raise if dtypes differ."""
     if lhs.dtype is not rhs.dtype:
         left, right = dtypes.to_name(lhs.dtype), dtypes.to_name(rhs.dtype)
         raise DTypeError(
@@ -87,7 +86,7 @@ def check_same_dtype(name: str, lhs: Tensor, rhs: Tensor) -> None:
 
 @lru_cache(maxsize=1024)
 def accepts_out(kernel: Callable, operands: int) -> bool:
-    """Return whether a torch function of so many tensors takes ``out=``; one call shows it."""
+    """Return whether a torch function of `operands` tensors supports ``out=``, by calling it."""
     if not isinstance(kernel, BuiltinFunctionType | BuiltinMethodType):
         return False
     try:
@@ -98,7 +97,7 @@ def accepts_out(kernel: Callable, operands: int) -> bool:
 
 
 def refuse_bool(name: str) -> DTypeError:
-    """Return the error for operators that know numbers only."""
+    """Return the error of operators without support for bool."""
     return DTypeError(
         f"Operator {name} does not support boolean type. Convert it: x.astype('float32')."
     )
@@ -107,9 +106,9 @@ def refuse_bool(name: str) -> DTypeError:
 def document(
     function: Callable, name: str, sentence: str, example: str | None, parameters: str = ""
 ) -> Callable:
-    """Give a family member its name and docstring; an example is ``call -> result``.
+    """Set name and docstring of a family member; an example is ``call -> result``.
 
-    `parameters` is the family's ``Parameters`` section, where the glossary is not enough.
+    `parameters` is the family's ``Parameters`` section, if the glossary is not enough.
     """
     function.__name__ = function.__qualname__ = name.lstrip("_")
     doc = f"{sentence}\n\n{parameters}" if parameters else sentence
@@ -121,12 +120,12 @@ def document(
 
 
 def shown(call: str, result: str) -> str:
-    """Return the example of a call that makes a float32 array."""
+    """Return the example of a call with float32 result."""
     return f"{call}.asnumpy() -> array({result}, dtype=float32)"
 
 
 def truncate(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Truncate floats to integers as x86 does: a byte is the lowest one of an int32."""
+    """Truncate floats to integers like x86: a byte is the lowest byte of an int32."""
     return x.to(torch.int32).to(dtype) if dtype.itemsize == 1 else x.to(dtype)
 
 
@@ -188,7 +187,7 @@ def binary(
     gradient: Callable | None = None,
     **facts: Any,
 ) -> Op:
-    """Declare a broadcasting function of two arrays of one dtype, which the result has too.
+    """Declare a broadcasting function of two arrays; inputs and result have the same dtype.
 
     `gradient` is ``rule(grad, out, lhs, rhs)`` before broadcast axes are summed away.
     """
@@ -214,7 +213,7 @@ def binary(
 
 
 def broadcast_error(name: str, lhs: Tensor, rhs: Tensor, error: RuntimeError) -> RuntimeError:
-    """Return the error of two operands that do not broadcast; any other error as it is."""
+    """Return the error for operands that do not broadcast; other errors unchanged."""
     try:
         torch.broadcast_shapes(lhs.shape, rhs.shape)
     except RuntimeError:
@@ -234,7 +233,7 @@ def elementwise(
     gradient: Callable | None = None,
     **facts: Any,
 ) -> Op:
-    """Declare a function of two arrays that must agree in shape and dtype."""
+    """Declare a function of two arrays of the same shape and dtype."""
 
     def function(lhs: Tensor, rhs: Tensor) -> Tensor:
         if lhs.shape != rhs.shape:
@@ -271,7 +270,7 @@ class ScalarTypes(TypePattern):
 
 
 def scalar_dtype(dtype: torch.dtype, is_int: bool) -> torch.dtype:
-    """Return the dtype in which an array meets a number.
+    """Return the dtype of an operation on an array and a number.
 
     >>> scalar_dtype(torch.int32, True), scalar_dtype(torch.bool, True)
     (torch.int32, torch.int64)
@@ -335,7 +334,7 @@ def _number_into(
 
 
 def _bind_number(op: Op, value: float, attrs: dict[str, Any]) -> Callable[[Tensor], Tensor]:
-    """Return the function of an array alone; the number as a tensor is kept for each dtype."""
+    """Return the function with the number bound, cached as a tensor for each dtype."""
     raw, function, swapped = op.raw, op.function, op.swapped
     assert raw is not None
     numbers: dict[torch.dtype, Tensor] = {}
@@ -346,7 +345,7 @@ def _bind_number(op: Op, value: float, attrs: dict[str, Any]) -> Callable[[Tenso
             return function(data, **attrs)
         tensor = number(value, dtype)
         out = raw(tensor, data) if swapped else raw(data, tensor)
-        # The kernel alone is enough from now on.
+        # From now on only the kernel is needed.
         if out.dtype is dtype and type(tensor) is Tensor:
             numbers[dtype] = tensor
         return out.to(dtype)
@@ -363,7 +362,7 @@ def _bind_number(op: Op, value: float, attrs: dict[str, Any]) -> Callable[[Tenso
 
 
 def as_vector(out: Tensor) -> Tensor:
-    """Give a new 0-dim result the shape ``(1,)``: to MXNet's legacy operators that is a scalar."""
+    """Reshape a 0-d result to ``(1,)``, the shape of scalars in legacy operators."""
     return out.reshape(1) if out.requires_grad else out.resize_(1)
 
 
@@ -395,7 +394,7 @@ def reduction(
         data: Tensor, *, axis: Shape | None = None, keepdims: bool = False, exclude: bool = False
     ) -> Tensor:
         axes = axes_of(axis or None, data.ndim, exclude)
-        # Everything is excluded, or there are no axes: to torch no axes means all of them.
+        # All axes are excluded, or there are none; in torch no axes means all.
         out = kernel(data, axes, keepdims) if axes else data.clone()
         if out.dtype is not data.dtype:
             out = out.to(data.dtype)

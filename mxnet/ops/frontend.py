@@ -1,4 +1,4 @@
-"""How operators are shown to users: in which namespace, with what signature and docstring."""
+"""Public functions of operators: namespace, signature and docstring."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import registry
 from .declare import Op
 from .documentation import Entry, docstring
 
-# MXNet's own prefixes say in which namespace an operator is shown; the first that fits wins.
+# Prefixes that determine an operator's namespace; the first match is used.
 NAMESPACES = (
     ("_contrib_", "contrib"),
     ("_linalg_", "linalg"),
@@ -32,14 +32,14 @@ EAGER = (
     Entry(
         "out",
         "NDArray or list of NDArray, optional",
-        "Where to write the result, which is then this array itself.",
+        "Array to write the result into; it is also returned.",
     ),
-    Entry("name", "str, optional", "Accepted because `mx.sym` has it; arrays have no names."),
+    Entry("name", "str, optional", "Accepted for compatibility with `mx.sym`; has no effect."),
 )
 SYMBOLIC = (
-    Entry("name", "str, optional", "Name of the node; by default the operator's and a number."),
+    Entry("name", "str, optional", "Name of the node; by default generated."),
     Entry("attr", "dict of str, optional", "Further attributes of the node."),
-    Entry("out", "object, optional", "Accepted because `mx.nd` has it, without effect."),
+    Entry("out", "object, optional", "Accepted for compatibility with `mx.nd`; has no effect."),
 )
 
 
@@ -60,13 +60,13 @@ _KEYWORDS = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
 
 @cache
 def _parameter(name: str, kind: Any, default: Any, text: str) -> inspect.Parameter:
-    """Return a parameter; `text` distinguishes defaults that are equal, such as 1 and True."""
+    """Create a parameter; `text` distinguishes equal defaults such as 1 and True."""
     return inspect.Parameter(name, kind, default=default)
 
 
 @cache
 def signature(op: Op, extras: tuple[str, ...]) -> inspect.Signature:
-    """Return the signature that MXNet users know: inputs, attributes, then `extras`."""
+    """Return the public signature: inputs, attributes, then `extras`."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = []
     if op.variadic is not None:
@@ -83,7 +83,7 @@ def signature(op: Op, extras: tuple[str, ...]) -> inspect.Signature:
 
 
 def set_metadata(function: Any, op: Op, name: str, module: str, array: str) -> Callable:
-    """Give a derived function its name, signature and docstring."""
+    """Set name, signature and docstring of a derived function."""
     extras = EAGER if array == "NDArray" else SYMBOLIC
     function.__name__ = function.__qualname__ = name
     function.__doc__ = docstring(op, array, extras)
@@ -96,11 +96,11 @@ def set_metadata(function: Any, op: Op, name: str, module: str, array: str) -> C
 def populate_namespaces(
     modules: Mapping[str, ModuleType], root: str, make: Callable[[Op, str], Callable]
 ) -> None:
-    """Give modules a function for every registered name.
+    """Fill modules with a function for every registered name.
 
-    `modules` has the namespaces, 'op', and the `root` that shows the public ones too. Functions
-    are made when they are first asked for. What a module defines by hand stays; operators declared
-    later appear by themselves.
+    `modules` has the namespaces, 'op', and the `root`, which exports public functions too.
+    Functions are created on first access. Handwritten functions take precedence; operators declared
+    later are added automatically.
     """
     for module in modules.values():
         names = list(getattr(module, "__all__", ()))
@@ -109,7 +109,7 @@ def populate_namespaces(
     for home, module in modules.items():
         if home != root:
             make_on_demand(module, _maker(module, prefixes.get(home, ""), make))
-    # The root's functions are those of 'op', and it shows no underscored names.
+    # The root has the functions of 'op' without leading underscore.
     shared = _maker(modules[root], "", lambda op, name: getattr(modules["op"], name))
     make_on_demand(modules[root], shared)
 
@@ -129,7 +129,7 @@ def populate_namespaces(
 def _maker(
     module: ModuleType, prefix: str, make: Callable[[Op, str], Callable]
 ) -> Callable[[str], Callable]:
-    """Return what makes the function of a module by its name there."""
+    """Return the function that creates a module's function by name."""
 
     def find(name: str) -> Callable:
         op = None if name.startswith("__") else registry.find(prefix + name)
@@ -145,7 +145,7 @@ def _maker(
 
 
 def as_method(function: Any, owner: str) -> Callable:
-    """Return a derived function as a method: its first parameter is self."""
+    """Convert a derived function to a method, with self as first parameter."""
     extras = SYMBOLIC if "attr" in function.__signature__.parameters else EAGER
     function.__qualname__ = f"{owner}.{function.__name__}"
     function.__doc__ = docstring(function.op, owner, extras, skip=1)

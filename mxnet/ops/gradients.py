@@ -1,8 +1,8 @@
-"""Where MXNet's gradient is not the derivative: an operator's rule as a torch autograd function.
+"""Gradient rules that differ from the derivative, as torch autograd functions.
 
-An output layer makes its gradient whatever the gradient of its output is, also behind operators
-that pass none on: backward from ``argmax(SoftmaxOutput(x))`` reaches ``x``. Torch ends its graph at
-such operators, so `keep_path` puts their results back into it.
+An output layer defines its gradient whatever the gradient of its output, even behind operators
+without a gradient: backward from ``argmax(SoftmaxOutput(x))`` reaches ``x``. Torch's graph ends at
+such operators, so `keep_path` attaches their results to it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Each = TypeVar("Each")
 
 
 class OutputLayers:
-    """What is known of output layers in torch's graphs."""
+    """Registry of output layers in torch's graphs."""
 
-    recorded: bool = False  # whether any has been recorded, in any thread
+    recorded: bool = False  # whether any thread has recorded one
 
     @classmethod
     def note(cls, ctx: Any) -> None:
@@ -31,7 +31,7 @@ class OutputLayers:
 
 
 class _Ruled(torch.autograd.Function):
-    """Runs an operator forward as it is, and backward by its declared rule."""
+    """Runs an operator's forward, and its declared rule in backward."""
 
     @staticmethod
     def forward(ctx: Any, op: Op, attrs: dict, *inputs: Tensor | None) -> Any:
@@ -61,7 +61,7 @@ class _Ruled(torch.autograd.Function):
 
 
 def with_gradient_rule(op: Op) -> Callable:
-    """Return the operator's function, differentiated by its rule when a gradient is wanted."""
+    """Return the operator's function, with its gradient rule if a gradient is required."""
     function = op.function
     apply = _Ruled.apply
 
@@ -76,7 +76,7 @@ def with_gradient_rule(op: Op) -> Callable:
 
 
 class _ZeroGradient(torch.autograd.Function):
-    """Passes zeros back to what a result without a gradient was made of."""
+    """Passes zero gradients to the inputs of an operator without a gradient."""
 
     @staticmethod
     def forward(ctx: Any, result: Tensor, *sources: Tensor) -> Tensor:
@@ -89,12 +89,12 @@ class _ZeroGradient(torch.autograd.Function):
 
 
 def keep_path(result: Tensor, sources: Sequence[Tensor]) -> Tensor:
-    """Return a result that has no gradient as a member of the graph of its sources."""
+    """Attach a result without a gradient to the graph of its sources."""
     return _ZeroGradient.apply(result, *sources)
 
 
 def comes_from_output_layer(tensor: Tensor) -> bool:
-    """Return whether an output layer is among the operators that made a recorded tensor."""
+    """Return whether a recorded tensor depends on an output layer."""
     nodes = [] if tensor.grad_fn is None else walk([tensor.grad_fn], nodes_below)
     return any(getattr(node, "makes_own_gradient", False) for node in nodes)
 
@@ -105,7 +105,7 @@ def nodes_below(node: Any) -> Iterator[Any]:
 
 
 def walk(starts: Iterable[Each], below: Callable[[Each], Iterable[Each]]) -> Iterator[Each]:
-    """Yield the starts and everything below them, each once; a loop, not a recursion.
+    """Yield the starts and everything below them once, iteratively.
 
     >>> list(walk([6], lambda n: [n // 2] if n > 1 else []))
     [6, 3, 1]

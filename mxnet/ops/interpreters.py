@@ -1,8 +1,7 @@
-"""Interpreters: change or observe how operators run, for as long as they are active.
+"""Interpreters, which change or observe operator calls while they are active.
 
-Mixed precision, profiling, monitoring and calibration are interpreters. An interpreter sees each
-operator call and decides what happens by calling ``proceed(tensors, attrs)``, which runs the
-interpreter below it and at last the kernel:
+Mixed precision, profiling, monitoring and calibration are interpreters. An interpreter handles each
+operator call; ``proceed(tensors, attrs)`` runs the next interpreter and finally the kernel:
 
 >>> class Count(Interpreter):
 ...     calls = 0
@@ -15,7 +14,7 @@ interpreter below it and at last the kernel:
 >>> count.calls
 2
 
-An interpreter that concerns one graph alone is not entered, but given to the run of its program.
+An interpreter for a single graph is not entered, but passed to the run of its program.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ Proceed = Callable[[Tensors, Attrs], Any]
 # Hot code tests these lists for emptiness, so they are never replaced.
 eager: list[Interpreter] = []
 graphs: list[Interpreter] = []
-# One entry for each interpreter of eager calls, and one for each thread that records. While there
-# is none, the hottest code asks for neither. (Appending and popping need no lock.)
+# One entry for each interpreter of eager calls, and one for each thread that records. If empty, the
+# fastest path skips both checks. (Appending and popping need no lock.)
 active: list[None] = []
 _lock = threading.Lock()
 
@@ -53,15 +52,15 @@ class Interpreter:
     covers_graphs: bool = True
 
     def run(self, op: Op, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
-        """Run one operator; subclasses look at or change what goes in and comes out."""
+        """Run an operator; subclasses observe or change inputs and outputs."""
         return proceed(tensors, attrs)
 
     def run_node(self, node: Any, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
-        """Run one node of a graph; by default as any call of its operator."""
+        """Run a node of a graph; by default like a call of its operator."""
         return self.run(node.op, tensors, attrs, proceed)
 
     def build(self, node: Any) -> None:
-        """Look at or change a node that a function of `mx.sym` has just made."""
+        """Observe or change a new node of a function of `mx.sym`."""
 
     def __enter__(self) -> Self:
         with _lock:
@@ -84,7 +83,7 @@ class Interpreter:
 def run_kernel(op: Op, tensors: Tensors, attrs: Attrs) -> Any:
     """Run an eager call's kernel through the active interpreters.
 
-    They see MXNet's operators: a fused one runs as those that it replaces.
+    Fused operators are decomposed into MXNet's operators.
     """
     if not eager:
         return op.kernel(*tensors, **attrs)

@@ -1,7 +1,7 @@
-"""Turn what torch's kernels raise into errors in MXNet's words, with the operator and its inputs.
+"""Conversion of torch's kernel errors to errors in MXNet's terms, with operator and inputs.
 
-Operators that know better raise a `ShapeError` or `DTypeError` of their own. This is for the
-rest: torch speaks of `mat1`, `Double` and `dimension`, which a program for MXNet never mentions.
+Only for errors that operators do not raise themselves as `ShapeError` or `DTypeError`: torch's
+messages mention `mat1`, `Double` and `dimension`, which MXNet's users do not know.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def _wrong_axis(match: re.Match[str]) -> str:
     if ndim == 1 and match[1] == "-1":
         ndim = 0  # torch allows 0 and -1 for a scalar
     return (
-        f"axis {match[3]} is out of range for an array of {ndim} dimensions: "
-        f"give one from {match[1]} to {match[2]}"
+        f"axis {match[3]} is out of range for an array of {ndim} dimensions: use one from "
+        f"{match[1]} to {match[2]}"
     )
 
 
@@ -83,7 +83,7 @@ _RULES: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str], type[MXNetEr
             r"(\[.*?\]) at entry (\d+)"
         ),
         lambda m: (
-            f"Incompatible shapes: all inputs must be of one shape, but input {m[2]} is {m[1]} "
+            f"Incompatible shapes: all inputs must have the same shape, but input {m[2]} is {m[1]} "
             f"and input {m[4]} is {m[3]}"
         ),
         ShapeError,
@@ -169,8 +169,8 @@ _RULES: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str], type[MXNetEr
             r"|result type (\w+) can't be cast to the desired output type (\w+)"
         ),
         lambda m: (
-            f"{_type_name(m[1] or m[3])} and {_type_name(m[2] or m[4])} do not go together. "
-            "Convert the inputs to one type, for example with x.astype('float32')"
+            f"{_type_name(m[1] or m[3])} and {_type_name(m[2] or m[4])} are incompatible. Convert "
+            "the inputs to the same type, for example with x.astype('float32')"
         ),
         DTypeError,
     ),
@@ -189,7 +189,7 @@ _KERNEL_NAME = re.compile(r"^\w+: ")  # torch 2.15 puts it before some messages
 
 
 def translate(error: Exception, tensors: Sequence[Tensor | None]) -> MXNetError:
-    """Return what a kernel raised about these inputs, in MXNet's words.
+    """Return a kernel's error message in MXNet's terms.
 
     >>> import torch
     >>> error = RuntimeError("mat1 and mat2 must have the same dtype, but got Double and Float")
@@ -242,11 +242,11 @@ def _type_clash(tensors: Sequence[Tensor | None]) -> str | None:
 def describe_kernel_error(
     op: Op, tensors: Sequence[Tensor | None], attrs: Mapping[str, Any], error: Exception
 ) -> Exception:
-    """Return a kernel's error in MXNet's words, without the operator's name and inputs.
+    """Return a kernel's error in MXNet's terms, without the operator's name and inputs.
 
-    Shape rules come first, because they speak of the user's arguments; torch's kernels name sizes
-    that they computed on the way, such as an output of -9 pixels. What the rules refuse is a
-    `ShapeError` in every mode, because executors ask them before a kernel runs.
+    Shape rules are tried first, because their errors refer to the user's arguments, while torch's
+    kernels mention intermediate sizes, such as an output of -9 pixels. Errors of the rules are
+    `ShapeError`s in every mode, because executors apply the rules before running kernels.
     """
     if isinstance(error, MXNetError) or memory_error(error, op.name) is not None:
         return error
@@ -259,7 +259,7 @@ def describe_kernel_error(
 def _refusal_of_shape_rules(
     op: Op, tensors: Sequence[Tensor | None], attrs: Mapping[str, Any]
 ) -> str | None:
-    """Return why the rules refuse the shapes, "" where the kernel says it better, or None."""
+    """Return the error of the shape rules, "" if the kernel's is better, or None."""
     if op.input_rule is None and op.shape_rule is None and op.output_rule is None:
         return None
     shapes: Shapes = [tuple(t.shape) for t in tensors if t is not None]
@@ -269,15 +269,15 @@ def _refusal_of_shape_rules(
     except ShapeError as error:
         text = str(error).removeprefix(f"{op.name}: ")
         return "" if "differ: expected" in text else text  # two shapes that do not match
-    except (IndexError, ValueError, TypeError):  # a rule that needs other axes than there are
+    except (IndexError, ValueError, TypeError):  # a rule that needs different axes
         return ""
-    except Exception:  # whatever fails here must not hide the error that is being described
+    except Exception:  # failures here must not hide the described error
         return None
     return None
 
 
 def operator_error(name: str, tensors: Sequence[Tensor | None], error: Exception) -> MXNetError:
-    """Return a kernel's error in MXNet's words, with the operator and its inputs added."""
+    """Return a kernel's error in MXNet's terms, with the operator and its inputs."""
     shapes = ", ".join(
         "None" if t is None else f"{tuple(t.shape)} {to_string(t.dtype)}" for t in tensors
     )

@@ -16,11 +16,11 @@ from .families import check_same_dtype
 from .shapes import UNKNOWN, Shape, same, unify
 from .tensor.identity import in_row_order
 
-SOLVABLE = (torch.float32, torch.float64)  # what LAPACK takes
+SOLVABLE = (torch.float32, torch.float64)  # types supported by LAPACK
 
 
 def check_float(name: str, a: Tensor) -> None:
-    """Refuse integers."""
+    """Raise for integers."""
     if not a.is_floating_point():
         raise DTypeError(
             f"{name}: matrices must be of floating point, but got {to_name(a.dtype)}. "
@@ -29,7 +29,7 @@ def check_float(name: str, a: Tensor) -> None:
 
 
 def check_square(name: str, a: Tensor) -> None:
-    """Refuse what LAPACK cannot take: other types than float32 and float64, non-square matrices."""
+    """Raise for types other than float32 and float64, and for non-square matrices."""
     if a.dtype not in SOLVABLE:
         raise DTypeError(
             f"{name} only supports 32-bit and 64-bit floating point, but got {to_name(a.dtype)}. "
@@ -40,7 +40,7 @@ def check_square(name: str, a: Tensor) -> None:
 
 
 def check_product(name: str, a: Tensor, b: Tensor) -> None:
-    """Refuse two arrays whose matrices cannot come in pairs."""
+    """Raise if the batches of matrices do not match."""
     if a.dtype is not b.dtype:
         check_same_dtype(name, a, b)
     check_float(name, a)
@@ -82,14 +82,14 @@ def linalg_gemm(
     beta: float = 1.0,
     axis: int = -2,
 ) -> Tensor:
-    """Multiply matrices and add a third: ``alpha op(A) op(B) + beta C``.
+    """Compute ``alpha op(A) op(B) + beta C``.
 
-    `axis` is where the rows stand; columns are always last.
+    `axis` is the axis of the rows; columns are always last.
 
     Parameters
     ----------
     C
-        Matrices that are added to the product.
+        Matrices added to the product.
     beta
         Factor of C.
 
@@ -118,7 +118,7 @@ def linalg_gemm2(
     alpha: float = 1.0,
     axis: int = -2,
 ) -> Tensor:
-    """Multiply matrices: ``alpha op(A) op(B)``; `axis` is where the rows stand.
+    """Compute ``alpha op(A) op(B)``; `axis` is the axis of the rows.
 
     >>> a = nd.array([[1, 2], [3, 4]])
     >>> mx.nd.linalg.gemm2(a, a, transpose_b=True, alpha=2).asnumpy()
@@ -197,7 +197,7 @@ def linalg_syrk(A: Tensor, *, transpose: bool = False, alpha: float = 1.0) -> Te
     Parameters
     ----------
     transpose
-        Whether to compute ``A^T A`` in place of ``A A^T``.
+        Whether to compute ``A^T A`` instead of ``A A^T``.
 
     >>> mx.nd.linalg.syrk(nd.array([[1, 2], [3, 4]])).asnumpy()
     array([[ 5., 11.],
@@ -293,14 +293,14 @@ for _triangular in (linalg_trmm, linalg_trsm):
     _triangular.infer_outputs(_shape_of_b)
 
 
-# What equal eigenvalues are taken to differ by, so that gradients stay numbers.
+# Minimum gap of eigenvalues in gradients, to keep them finite.
 _MIN_GAP = {torch.float32: 1e-30, torch.float64: 1e-100}
 
 
 @in_row_order
 @op("_linalg_potrf", "linalg_potrf", shape=same, precision="full")
 def linalg_potrf(A: Tensor, *, lower: bool = True) -> Tensor:
-    """Factor positive definite matrices after Cholesky: lower triangular B with ``B B^T = A``.
+    """Cholesky factorization of positive definite matrices: lower triangular B with ``B B^T = A``.
 
     Without `lower` B is upper triangular, and ``B^T B = A``.
 
@@ -367,7 +367,7 @@ def _gelqf_shape(a: Shape | None) -> list | None:
 def linalg_syevd(A: Tensor) -> tuple[Tensor, Tensor]:
     """Find eigenvectors (rows of U) and ascending eigenvalues L: ``A = U^T diag(L) U``.
 
-    A is symmetric and read in its lower triangle. The largest component of each eigenvector is
+    A is symmetric; only its lower triangle is used. The largest component of each eigenvector is
     positive.
 
     >>> u, l = mx.nd.linalg.syevd(nd.array([[2, 0], [0, 1]]))
@@ -405,7 +405,7 @@ def _syevd_shape(a: Shape | None) -> list | None:
 @in_row_order
 @op("_linalg_inverse", "linalg_inverse", "_npi_inv", shape=same, precision="full")
 def linalg_inverse(A: Tensor) -> Tensor:
-    """Invert matrices; a singular one is an error.
+    """Invert matrices; raise for singular ones.
 
     >>> mx.nd.linalg.inverse(nd.array([[2, 0], [0, 4]])).asnumpy()
     array([[0.5 , 0.  ],
@@ -424,7 +424,7 @@ def _legacy_scalar(x: Tensor) -> Tensor:
 
 
 def _inverse_transposed(A: Tensor, factor: Tensor, regular: Tensor) -> Tensor:
-    """Return ``factor A^-T``, and zero where the matrix is singular, as MXNet does."""
+    """Return ``factor A^-T``, zero for singular matrices, as in MXNet."""
     inverse, _ = torch.linalg.inv_ex(A)
     batch = (*A.shape[:-2], 1, 1)
     result = factor.reshape(batch) * inverse.mT
@@ -501,7 +501,7 @@ def _check_offset(name: str, a: Tensor, offset: int) -> None:
 @in_row_order
 @op("_linalg_extractdiag", "linalg_extractdiag", precision="full")
 def linalg_extractdiag(A: Tensor, *, offset: int = 0) -> Tensor:
-    """Take a diagonal: the main one, or one above (`offset` > 0) or below it.
+    """Extract a diagonal: the main one, or one above (`offset` > 0) or below it.
 
     >>> mx.nd.linalg.extractdiag(nd.array([[1, 2], [3, 4]]), offset=-1).asnumpy()
     array([3.], dtype=float32)
@@ -519,7 +519,7 @@ def _extractdiag_shape(a: Shape | None, *, offset: int) -> Shape | None:
 
 @op("_linalg_makediag", "linalg_makediag", precision="full")
 def linalg_makediag(A: Tensor, *, offset: int = 0) -> Tensor:
-    """Make matrices that are zero but on one diagonal.
+    """Create matrices with one nonzero diagonal.
 
     Parameters
     ----------
@@ -543,9 +543,9 @@ def _makediag_shape(a: Shape | None, *, offset: int) -> Shape | None:
 
 
 def _triangle(size: int, offset: int, lower: bool, device: torch.device) -> Tensor:
-    """Return rows and columns of a triangle; an offset decides the side by its sign.
+    """Return the indices of a triangle; a nonzero offset determines the side.
 
-    A lower one goes row by row, an upper one column by column.
+    The lower triangle is ordered by rows, the upper one by columns.
     """
     below = lower if offset == 0 else offset < 0
     indices = torch.tril_indices(size, size, -abs(offset), device=device)
@@ -553,23 +553,23 @@ def _triangle(size: int, offset: int, lower: bool, device: torch.device) -> Tens
 
 
 def _side_of(count: int) -> int:
-    """Return the size of a triangle of so many elements, or -1 if there is none."""
+    """Return the size of a triangle with this number of elements, or -1."""
     side = (math.isqrt(8 * count + 1) - 1) // 2
     return side if side * (side + 1) // 2 == count else -1
 
 
 @op("_linalg_extracttrian", "linalg_extracttrian", precision="full")
 def linalg_extracttrian(A: Tensor, *, offset: int = 0, lower: bool = True) -> Tensor:
-    """Flatten a lower triangle row by row, or an upper one column by column.
+    """Flatten a lower triangle by rows, or an upper one by columns.
 
-    An `offset` other than 0 alone decides which triangle: above the diagonal, or below.
+    A nonzero `offset` determines the triangle: above or below the diagonal.
 
     Parameters
     ----------
     offset
         First diagonal of the triangle: above the main one if positive, below if negative.
     lower
-        Whether to take the lower triangle; used only with ``offset=0``.
+        Whether to extract the lower triangle; used only with ``offset=0``.
 
     >>> mx.nd.linalg.extracttrian(nd.array([[1, 2], [3, 4]])).asnumpy()
     array([1., 3., 4.], dtype=float32)
@@ -589,7 +589,7 @@ def _extracttrian_shape(a: Shape | None, *, offset: int, **_: Any) -> Shape | No
 
 @op("_linalg_maketrian", "linalg_maketrian", precision="full")
 def linalg_maketrian(A: Tensor, *, offset: int = 0, lower: bool = True) -> Tensor:
-    """Make triangular matrices from their elements in the order of `extracttrian`.
+    """Create triangular matrices from elements in the order of `extracttrian`.
 
     Parameters
     ----------
@@ -598,7 +598,7 @@ def linalg_maketrian(A: Tensor, *, offset: int = 0, lower: bool = True) -> Tenso
     offset
         First diagonal of the triangle: above the main one if positive, below if negative.
     lower
-        Whether to make a lower triangle; used only with ``offset=0``.
+        Whether to fill the lower triangle; used only with ``offset=0``.
 
     >>> mx.nd.linalg.maketrian(nd.array([1, 2, 3])).asnumpy()
     array([[1., 0.],

@@ -1,4 +1,4 @@
-"""Name -> operator. Every spelling that MXNet registered leads to one `Op`."""
+"""Registry of operators by name and alias."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _watchers: list[Callable[[str, Op], None]] = []
 
 
 def register(op: Op, *names: str) -> None:
-    """Make an operator known under each of the names; a name is taken once."""
+    """Register an operator under names, each of which must be new."""
     for name in names:
         if name in _by_name:
             raise ValueError(f"operator name {name!r} is declared twice")
@@ -25,7 +25,7 @@ def register(op: Op, *names: str) -> None:
 
 
 def watch(watcher: Callable[[str, Op], None]) -> None:
-    """Call ``watcher(name, op)`` for every name, those declared later included.
+    """Call ``watcher(name, op)`` for every name, including those declared later.
 
     Operators that need arrays or graphs are declared by packages that import these namespaces.
     """
@@ -35,12 +35,12 @@ def watch(watcher: Callable[[str, Op], None]) -> None:
 
 
 def find(name: str) -> Op | None:
-    """Return the operator of that name, or None."""
+    """Return the operator of this name, or None."""
     return _by_name.get(name)
 
 
 def get(name: str) -> Op:
-    """Return the operator of that name; an unknown one is an error with the nearest name.
+    """Return the operator of this name; raise for an unknown name, with the nearest match.
 
     >>> get("broadcast_plus").name
     'broadcast_add'
@@ -54,7 +54,7 @@ def get(name: str) -> Op:
 
 
 def names() -> list[str]:
-    """Return all names, aliases included."""
+    """Return all names, including aliases."""
     return list(_by_name)
 
 

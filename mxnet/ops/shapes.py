@@ -1,4 +1,4 @@
-"""Shape and dtype rules: cheap, partial, and where possible backwards.
+"""Shape and dtype rules with partial information, in both directions if possible.
 
 A shape is a tuple, or None when nothing is known; a size of -1 is unknown. Rules come first;
 torch's meta tensors, which cost up to milliseconds, are the fallback.
@@ -22,7 +22,7 @@ Shape = tuple[int, ...]
 Shapes = list[Shape | None]
 KnownShapes = list[Shape]
 UNKNOWN = -1
-# Two sizes that no real graph mixes up: what differs between two runs is unknown.
+# Two probe sizes: output sizes that differ between the two runs are unknown.
 _PROBES = (83, 89)
 
 
@@ -52,7 +52,7 @@ def unify(first: Shape | None, second: Shape, what: str = ...) -> Shape: ...
 @overload
 def unify(first: Shape | None, second: Shape | None, what: str = ...) -> Shape | None: ...
 def unify(first: Shape | None, second: Shape | None, what: str = "shapes") -> Shape | None:
-    """Return what two partial descriptions of one shape say together.
+    """Merge two partial shapes.
 
     >>> unify((2, -1), (-1, 3))
     (2, 3)
@@ -72,7 +72,7 @@ def unify(first: Shape | None, second: Shape | None, what: str = "shapes") -> Sh
 
 
 def same(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    """All inputs and outputs have one shape; works in every direction."""
+    """All inputs and outputs have the same shape, inferred in every direction."""
     shape = None
     for i, other in enumerate([*ins, *outs]):
         shape = unify(shape, other, f"input {i}" if i < len(ins) else "the output")
@@ -80,7 +80,7 @@ def same(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
 
 
 def broadcast_two(a: Shape, b: Shape) -> Shape:
-    """Return the broadcast of two, perhaps partial, shapes."""
+    """Broadcast two (partial) shapes."""
     wide = max(len(a), len(b))
     a, b = (1,) * (wide - len(a)) + a, (1,) * (wide - len(b)) + b
     sizes = []
@@ -109,7 +109,7 @@ def broadcast(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
 
 
 def reduced_axes(axis: Any, ndim: int, exclude: bool = False) -> tuple[int, ...]:
-    """Return the axes that a reduction removes; none given means all.
+    """Return the reduced axes; by default all.
 
     >>> reduced_axes((1, -1), 4), reduced_axes(None, 2), reduced_axes((0,), 3, exclude=True)
     ((1, 3), (0, 1), (1, 2))
@@ -127,7 +127,7 @@ def reduced_axes(axis: Any, ndim: int, exclude: bool = False) -> tuple[int, ...]
 
 
 def reduced(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    """Axes given by ``axis`` go or become 1; a full reduction leaves ``(1,)`` as MXNet's does."""
+    """The axes in ``axis`` are removed or become 1; a full reduction has shape ``(1,)``."""
     data = ins[0]
     if data is None:
         return ins, outs
@@ -145,7 +145,7 @@ def fill_unknown(shape: Shape, probe: int) -> Shape:
 
 
 def run_on_meta(op: Op, shapes: Sequence[Shape], types: Sequence[Any], attrs: dict) -> list:
-    """Run the operator on tensors without data and return its outputs."""
+    """Run the operator on meta tensors and return its outputs."""
     meta = torch.device("meta")
     tensors = [
         torch.empty(s, dtype=t or torch.float32, device=meta)
@@ -165,7 +165,7 @@ def run_on_meta(op: Op, shapes: Sequence[Shape], types: Sequence[Any], attrs: di
 
 
 def by_meta(op: Op, ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    """Ask torch; unknown sizes are found by running twice with different probes."""
+    """Infer by meta tensors; run twice with different probes to find unknown sizes."""
     input_shapes = given_shapes(ins)
     if input_shapes is None:
         return ins, outs
@@ -178,7 +178,7 @@ def by_meta(op: Op, ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Sha
         except ShapeError:
             if len(probes) == 1:
                 raise
-            return ins, outs  # a size that must fit something is not known yet
+            return ins, outs  # an unknown size has constraints
         runs.append([tuple(t.shape) for t in output])
     results = []
     for shapes in zip(*runs, strict=True):
@@ -191,7 +191,7 @@ def by_meta(op: Op, ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Sha
 
 
 def infer_by_rules(op: Op, ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    """Complete input and output shapes by the operator's own rules, else by meta tensors."""
+    """Infer input and output shapes by the operator's rules, else by meta tensors."""
     ins, outs = list(ins), list(outs)
     _complete_inputs(op, ins, attrs)
     if op.shape_rule is not None:
@@ -214,13 +214,13 @@ def _by_position(op: Op, ins: Shapes, attrs: dict) -> Shapes:
 
 
 def _complete_inputs(op: Op, ins: Shapes, attrs: dict) -> None:
-    """Infer inputs from others; as in MXNet, nothing follows from the attributes alone."""
+    """Infer inputs from other inputs; as in MXNet, not from attributes alone."""
     if op.input_rule is not None and ins and ins[0] is not None:
         complete_inputs(op, ins, attrs)
 
 
 def complete_inputs(op: Op, ins: Shapes, attrs: dict) -> None:
-    """Write into `ins` what the operator's rule infers from the others and the attributes."""
+    """Complete `ins` by the operator's rule."""
     if op.input_rule is None:
         return
     names = op.names_of_inputs(attrs, len(ins))
@@ -245,7 +245,7 @@ class TypePattern:
         self.outs = right.split() or ["T"]
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
-        """Bind the variables by what is known, then read everything off them."""
+        """Bind the variables to known types, then read all types from them."""
         words = [_word(self.ins, i) for i in range(len(ins))]
         words += [_word(self.outs, i) for i in range(len(outs))]
         bound: dict[str, torch.dtype] = {}

@@ -1,8 +1,8 @@
-"""Operators of sparse arrays as they act on dense tensors, and storage types of all operators.
+"""Dense forms of sparse operators, and storage type rules of all operators.
 
 A rule of results is ``rule(attrs, stypes) -> stype`` of the first output. A rule of gradients is
 ``rule(attrs, index, outer, stypes) -> stype`` of the gradient of the input at `index`, where
-`outer` is that of the output's gradient. Operators without a rule make dense arrays.
+`outer` is that of the output's gradient. Results of operators without a rule are dense.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def cast_storage(data: Tensor, *, stype: Literal["csr", "default", "row_sparse"]
 
 @op("_sparse_retain", types="T I -> T")
 def retain(data: Tensor, indices: Tensor) -> Tensor:
-    """Keep the rows of the given numbers; all others become zero.
+    """Keep the rows at the given indices; all others become zero.
 
     Parameters
     ----------
     data
         A row_sparse array.
     indices
-        Numbers of the rows to keep.
+        Indices of the rows to keep.
 
     >>> x = mx.nd.sparse.row_sparse_array(([[1, 2], [3, 4]], [0, 2]), shape=(3, 2))
     >>> mx.nd.sparse.retain(x, mx.nd.array([2])).asnumpy()
@@ -61,34 +61,34 @@ def retain(data: Tensor, indices: Tensor) -> Tensor:
 
 @retain.infer_outputs
 def retain_shape(data: Shape | None, indices: Shape | None) -> Shape | None:
-    """The shape stays."""
+    """The shape is unchanged."""
     return data
 
 
 @op("_contrib_getnnz", types="T -> int64")
 def getnnz(data: Tensor, *, axis: int | None = None) -> Tensor:
-    """Count the stored values of a csr matrix: of all of it, or with ``axis=1`` of each row.
+    """Count the stored values of a csr matrix, in total or with ``axis=1`` per row.
 
     Parameters
     ----------
     data
         A csr matrix.
     axis
-        None counts all values, 1 those of each row.
+        None: all values; 1: those of each row.
 
     >>> x = mx.nd.sparse.csr_matrix(([1, 2, 3], [0, 1, 0], [0, 2, 3]), shape=(2, 2))
     >>> mx.nd.contrib.getnnz(x, axis=1).asnumpy()
     array([2, 1])
     """
     if axis not in (None, 1):
-        raise MXNetError(f"getnnz with axis = {axis} is not supported yet: give None or 1.")
+        raise MXNetError(f"getnnz with axis = {axis} is not supported yet: use None or 1.")
     counts = torch.count_nonzero(data, dim=axis)
     return counts.reshape(1) if axis is None else counts
 
 
 @getnnz.infer_outputs
 def getnnz_shape(data: Shape | None, *, axis: int | None) -> Shape | None:
-    """One number, or one for each row."""
+    """One element, or one per row."""
     if data is None:
         return None
     return (1,) if axis is None else data[:1]
@@ -104,7 +104,7 @@ def sparse_embedding(
     dtype: DType = torch.float32,
     deterministic: bool = False,
 ) -> Tensor:
-    """Look up rows as `Embedding` does; the gradient is row_sparse.
+    """Like `Embedding`, with a row_sparse gradient.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ CSR, ROWS, DENSE = "csr", "row_sparse", "default"
 Attrs = Mapping[str, Any]
 Stypes = Sequence[str]
 
-# What `dot` stores its result as, where MXNet has a kernel of its own:
+# Storage types of results of `dot`, if MXNet has a kernel:
 # (lhs, rhs, transpose_a, transpose_b): storage types, the first by default.
 DOT_RESULTS: dict[tuple, tuple[str | None, ...]] = {
     (CSR, DENSE, False, False): (DENSE,),
@@ -150,7 +150,7 @@ DOT_RESULTS: dict[tuple, tuple[str | None, ...]] = {
     (DENSE, CSR, False, False): (CSR, DENSE),
     (DENSE, CSR, False, True): (None, DENSE),
 }
-# What a result becomes if it is made through dense arrays and the user does not choose.
+# Default storage type of a result computed by dense arrays.
 DOT_CONVERTED: dict[tuple, str] = {(DENSE, CSR, False, True): CSR}
 
 
@@ -163,12 +163,12 @@ def keep(attrs: Attrs, stypes: Stypes) -> str:
 
 
 def keep_unless_shifted(attrs: Attrs, stypes: Stypes) -> str:
-    """Stay sparse only if the number that is added is 0."""
+    """Stay sparse only if the added number is 0."""
     return DENSE if attrs["scalar"] else stypes[0]
 
 
 def keep_if_equal(attrs: Attrs, stypes: Stypes) -> str:
-    """Stay sparse if all inputs have one storage type."""
+    """Stay sparse if all inputs have the same storage type."""
     return stypes[0] if len(set(stypes)) == 1 else DENSE
 
 
@@ -215,22 +215,22 @@ def pass_on(attrs: Attrs, index: int, outer: str, stypes: Stypes) -> str:
 
 
 def to_dense(attrs: Attrs, index: int, outer: str, stypes: Stypes) -> str:
-    """Make dense gradients, zeros too."""
+    """Return dense, also for zeros."""
     return DENSE
 
 
 def as_both(attrs: Attrs, index: int, outer: str, stypes: Stypes) -> str:
-    """Stay sparse if the input and the output's gradient are sparse alike."""
+    """Stay sparse if the input and the output's gradient have the same sparse type."""
     return outer if outer == stypes[0] else DENSE
 
 
 def as_input(attrs: Attrs, index: int, outer: str, stypes: Stypes) -> str:
-    """Return the storage type of the input: zeros like it."""
+    """Return the storage type of the input, for zeros."""
     return stypes[index]
 
 
 def of_condition(attrs: Attrs, index: int, outer: str, stypes: Stypes) -> str:
-    """Return that of a condition, which gets zeros like itself; choices get dense gradients."""
+    """Return the condition's own type for its zeros, dense for the choices."""
     return stypes[index] if index == 0 else DENSE
 
 

@@ -1,8 +1,7 @@
-"""Whether kernels are being recorded as a program that will run on other values.
+"""Tracing of kernels as a program for different values.
 
-A recorded kernel must not choose by values: no shortcut for data that happens to be small, no
-array whose size follows from a count. Kernels with such choices ask `is_traced` and take a form
-with fixed sizes instead.
+A traced kernel must not depend on values: no shortcuts for some data, no arrays of data-dependent
+sizes. Such kernels check `is_traced` and use a form with fixed sizes.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ _active: ContextVar[bool] = ContextVar("traced", default=False)
 
 
 def is_traced() -> bool:
-    """Return whether the kernels that run now are recorded for other values."""
+    """Return whether kernels are being traced."""
     return _active.get() or torch.compiler.is_compiling()
 
 
 @contextmanager
 def tracing() -> Iterator[None]:
-    """Have kernels take forms that do not depend on values."""
+    """Return a scope in which kernels do not depend on values."""
     token = _active.set(True)
     try:
         yield
@@ -35,7 +34,7 @@ def tracing() -> Iterator[None]:
 
 
 def check_values(condition: Tensor, error: Exception) -> None:
-    """Raise an error unless a condition holds; a recorded program checks it when it runs."""
+    """Raise unless a condition holds; a traced program checks it at run time."""
     if is_traced():
         assert_async(condition, str(error))
     elif not condition:
@@ -48,5 +47,5 @@ def repeat_while(
     state: Sequence[Tensor],
     constants: Sequence[Tensor] = (),
 ) -> tuple[Tensor, ...]:
-    """Repeat ``state = step(*state, *constants)`` while a condition holds, as one recorded loop."""
+    """Repeat ``state = step(*state, *constants)`` while a condition holds, as one traced loop."""
     return torch.ops.higher_order.while_loop(holds, step, tuple(state), tuple(constants))

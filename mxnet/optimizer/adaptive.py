@@ -25,13 +25,13 @@ class Adam(ListOptimizer):
     Parameters
     ----------
     learning_rate : float
-        The rate; also that of a scheduler that is given.
+        The learning rate; also set as base rate of a scheduler.
     beta1, beta2 : float
-        Decay rates of the running mean and of the running square.
+        Decay rates of the running means of gradients and of their squares.
     epsilon : float
-        Added to the denominator to avoid division by 0.
+        Constant added to the denominator to avoid division by zero.
     lazy_update : bool
-        With a row_sparse gradient change only the rows that it has.
+        Whether to update only the rows of a row_sparse gradient.
 
     >>> w = mx.nd.array([1.0, 1.0])
     >>> adam = mx.optimizer.Adam(learning_rate=0.5)
@@ -59,7 +59,7 @@ class Adam(ListOptimizer):
         self.lazy_update = lazy_update
 
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, NDArray]:
-        """Return the running mean and the running square."""
+        """Return the running means of gradients and of their squares."""
         return self._zero_state(weight), self._zero_state(weight)
 
     def _numbers(self, batch: Batch) -> dict[str, float]:
@@ -67,7 +67,7 @@ class Adam(ListOptimizer):
 
 
 def bias_correction(beta1: float, beta2: float, t: int) -> float:
-    """Return Adam's bias correction of the rate, for moments that start at 0.
+    """Return the factor of the rate that corrects the bias of moments initialized to 0.
 
     >>> bias_correction(0.5, 0.75, 1)
     1.0
@@ -77,18 +77,18 @@ def bias_correction(beta1: float, beta2: float, t: int) -> float:
 
 @register
 class Adamax(ListOptimizer):
-    """Adam with the largest gradient in place of the root mean square.
+    """Adam based on the infinity norm of past gradients.
 
     ``g = clip(rescale_grad g + wd w)``;  ``m = b1 m + (1 - b1) g``;  ``u = max(b2 u, |g|)``;
-    ``w -= lr / (1 - b1^t) m / u``. Where no gradient came yet, a weight stays; in 1.9.1 it
-    becomes nan.
+    ``w -= lr / (1 - b1^t) m / u``. A weight without any gradient so far is unchanged; in 1.9.1 it
+    becomes NaN.
 
     Parameters
     ----------
     learning_rate
         The learning rate ``lr``.
     beta1, beta2 : float
-        Decay rates of the running mean and of the largest gradient.
+        Decay rates of the running mean and of the infinity norm.
 
     >>> w = mx.nd.array([1.0])
     >>> optimizer = mx.optimizer.Adamax()
@@ -118,22 +118,22 @@ class Adamax(ListOptimizer):
 
 @register
 class Nadam(ListOptimizer):
-    """Adam with Nesterov momentum, which increases by a schedule.
+    """Adam with Nesterov momentum and a momentum schedule.
 
     With ``u_t = b1 (1 - 0.96^(t schedule_decay) / 2)`` and ``U_t`` the product of all ``u`` so
     far: ``w -= lr ((1 - u_t) g / (1 - U_t) + u_t+1 m / (1 - U_t u_t+1)) / (sqrt(v') + eps)``,
-    where ``v'`` is Adam's corrected square. As in 1.9.1 one product serves all parameters.
+    where ``v'`` is Adam's corrected square. As in 1.9.1, all parameters share one product.
 
     Parameters
     ----------
     learning_rate
         The learning rate ``lr``.
     beta1, beta2 : float
-        Decay rates of the running mean and of the running square.
+        Decay rates of the running means of gradients and of their squares.
     epsilon : float
-        Added to the denominator to avoid division by 0.
+        Constant added to the denominator to avoid division by zero.
     schedule_decay : float
-        How fast the momentum grows.
+        Rate of the momentum schedule.
 
     >>> w = mx.nd.array([1.0])
     >>> optimizer = mx.optimizer.Nadam()
@@ -197,9 +197,9 @@ class FTML(ListOptimizer):
     Parameters
     ----------
     beta1, beta2 : float
-        Decay rates of the leader and of the running square.
+        Decay rates of the leader and of the running mean of squares.
     epsilon : float
-        Added to the denominator to avoid division by 0.
+        Constant added to the denominator to avoid division by zero.
 
     >>> w = mx.nd.array([1.0])
     >>> optimizer = mx.optimizer.FTML(learning_rate=0.1)
@@ -220,7 +220,7 @@ class FTML(ListOptimizer):
         self.epsilon = epsilon
 
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-        """Return the last divisor, the running square and the leader."""
+        """Return the last divisor, the running mean of squares and the leader."""
         return self._zero_state(weight), self._zero_state(weight), self._zero_state(weight)
 
 
@@ -228,13 +228,13 @@ class FTML(ListOptimizer):
 class AdaGrad(ListOptimizer):
     """AdaGrad: ``h += g^2``;  ``w -= lr (g / sqrt(h + eps) + wd w)``.
 
-    ``g = clip(rescale_grad g)``. A row_sparse gradient changes only the rows that it has, and
-    allows no weight decay.
+    ``g = clip(rescale_grad g)``. With a row_sparse gradient only its rows are updated, and weight
+    decay is not allowed.
 
     Parameters
     ----------
     eps : float
-        Added to the denominator to avoid division by 0.
+        Constant added to the denominator to avoid division by zero.
 
     >>> w = mx.nd.array([1.0])
     >>> adagrad = mx.optimizer.AdaGrad(learning_rate=0.5)
@@ -261,7 +261,7 @@ class AdaGrad(ListOptimizer):
         if weight.stype == "csr" and grad.stype != "default":
             raise MXNetError(
                 f"AdaGrad: parameter {self.idx2name.get(index, index)!r} is csr and its gradient "
-                f"{grad.stype}; of a csr weight it takes dense gradients only."
+                f"{grad.stype}; a csr weight needs a dense gradient."
             )
         if grad.stype == "row_sparse" and rest[2]:
             raise MXNetError(
@@ -284,9 +284,9 @@ class AdaDelta(ListOptimizer):
     Parameters
     ----------
     rho : float
-        Decay rate of both running squares.
+        Decay rate of both running means of squares.
     epsilon : float
-        Added inside both roots, so that the first steps are not 0.
+        Constant added inside both roots, so that the first steps are not 0.
 
     >>> w = mx.nd.array([1.0])
     >>> optimizer = mx.optimizer.AdaDelta()
@@ -304,11 +304,11 @@ class AdaDelta(ListOptimizer):
         self.epsilon = epsilon
 
     def _rates(self, indices: Sequence[Index]) -> tuple[list[float], list[float]]:
-        """Return unused rates, and decays; AdaDelta does not call the scheduler."""
+        """Return weight decays with unused rates; AdaDelta does not call the scheduler."""
         return [1.0] * len(indices), [self._get_wd(i) for i in indices]
 
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, NDArray]:
-        """Return the running squares of gradients and of updates."""
+        """Return the running means of squared gradients and squared updates."""
         return self._zero_state(weight), self._zero_state(weight)
 
 
@@ -316,23 +316,23 @@ class AdaDelta(ListOptimizer):
 class RMSProp(ListOptimizer):
     """RMSProp: ``n = gamma1 n + (1 - gamma1) g^2``;  ``w -= lr g / sqrt(n + eps)``.
 
-    ``g = clip(rescale_grad g + wd w)``. With `centered` the mean of the gradient is taken off its
-    square, and moves have momentum `gamma2`; see `rmspropalex_update` for the formula.
+    ``g = clip(rescale_grad g + wd w)``. With `centered` the running variance replaces the mean
+    square, and updates have momentum `gamma2`; see `rmspropalex_update`.
 
     Parameters
     ----------
     learning_rate
         The learning rate ``lr``.
     gamma1 : float
-        Decay rate of the running square.
+        Decay rate of the running mean of squares.
     gamma2 : float
         Momentum of the centered form.
     epsilon : float
-        Added to the denominator to avoid division by 0.
+        Constant added to the denominator to avoid division by zero.
     centered : bool
-        Whether to take Graves' form.
+        Whether to use Graves' centered form.
     clip_weights : float, optional
-        Weights are kept within [-clip_weights, clip_weights].
+        Weights are clipped to [-clip_weights, clip_weights].
 
     >>> w = mx.nd.array([1.0])
     >>> optimizer = mx.optimizer.RMSProp()
@@ -362,27 +362,27 @@ class RMSProp(ListOptimizer):
         self.clip_weights = clip_weights
 
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
-        """Return the running square; if centered, also the running mean and the last update."""
+        """Return the running mean of squares; if centered, also the mean and the last update."""
         return tuple(self._zero_state(weight) for _ in range(3 if self.centered else 1))
 
     @property
     def rule(self) -> Rule:  # pyright: ignore[reportIncompatibleVariableOverride] (by instance)
-        """The rule of the chosen form."""
+        """The update rule."""
         return rmspropalex if self.centered else rmsprop
 
 
 @register
 class Ftrl(ListOptimizer):
-    """Follow the regularized leader, which sets small weights to 0; see `ftrl_update`.
+    """Follow the regularized leader, with sparse weights; see `ftrl_update`.
 
     Parameters
     ----------
     lamda1 : float
         Strength of the L1 regularization.
     learning_rate : float
-        The rate.
+        The learning rate.
     beta : float
-        Smooths the first steps.
+        Smoothing term of the learning rate.
 
     >>> w = mx.nd.array([1.0])
     >>> optimizer = mx.optimizer.Ftrl(learning_rate=0.1)
@@ -403,11 +403,11 @@ class Ftrl(ListOptimizer):
         beta: float = 1,
         **kwargs: Any,
     ) -> None:
-        # Unlike elsewhere the rate does not become the first one of a scheduler.
+        # Unlike in other optimizers, the rate is not set as the scheduler's base rate.
         super().__init__(**kwargs)
         self.lr = learning_rate
         self.lamda1 = lamda1
         self.beta = beta
 
     def _is_lazy(self, weight: NDArray, grad: NDArray) -> bool:
-        return weight.stype == grad.stype == "row_sparse"  # of a dense weight all rows move
+        return weight.stype == grad.stype == "row_sparse"  # all rows of a dense weight are updated

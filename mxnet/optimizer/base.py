@@ -19,11 +19,11 @@ from ..registry import RegistryError
 Index = int | str
 Class = TypeVar("Class", bound=type)
 _MULTIPLIERS = {name: attrgetter(name) for name in ("lr_mult", "wd_mult")}
-HALF_TYPES = (np.float16, dtypes.bfloat16)  # with a 32-bit copy in mixed precision
+HALF_TYPES = (np.float16, dtypes.bfloat16)  # types that have a 32-bit copy in mixed precision
 
 
 def is_half(weight: NDArray) -> bool:
-    """Return whether a weight is of a 16-bit floating type."""
+    """Return whether a weight has a 16-bit floating-point type."""
     return weight.dtype in HALF_TYPES
 
 
@@ -62,21 +62,23 @@ class Optimizer:
     rescale_grad : float
         Factor of all gradients, often 1 / batch size.
     param_idx2name : dict of int to str, optional
-        Names of the parameters. Those that do not end in ``_weight`` or ``_gamma`` get no decay.
+        Names of the parameters. Weight decay applies only to names that end in ``_weight`` or
+        ``_gamma``.
     wd : float
-        Weight decay: the factor of the weight that is added to its gradient.
+        Weight decay: the gradient is increased by ``wd * weight``.
     clip_gradient : float, optional
-        Each gradient is kept within [-clip_gradient, clip_gradient].
+        Gradients are clipped to [-clip_gradient, clip_gradient].
     learning_rate : float, optional
-        The rate, also of `lr_scheduler` if there is one; by default the scheduler's, or 0.01.
+        The learning rate, also set as base rate of `lr_scheduler`; by default the scheduler's, or
+        0.01.
     lr_scheduler : LRScheduler, optional
-        Gives the rate for each number of updates.
+        Learning rate as a function of the number of updates.
     sym : Symbol, optional
-        Its attributes ``lr_mult`` and ``wd_mult`` are multipliers of its variables.
+        Symbol whose variables have attributes ``lr_mult`` and ``wd_mult``.
     begin_num_update : int
-        The number of updates that are already done.
+        Initial number of updates.
     multi_precision : bool
-        Keep a 32-bit copy of 16-bit weights and step on it.
+        Whether to update 16-bit weights through a 32-bit copy.
     param_dict : dict of int to gluon.Parameter, optional
         Parameters whose ``lr_mult`` and ``wd_mult`` are used; it is not pickled.
 
@@ -90,8 +92,8 @@ class Optimizer:
     """
 
     opt_registry: ClassVar[dict[str, type]] = {}
-    # How workers may share the updates: "rows" if each row of a weight and of its states steps by
-    # itself, "parameters" if each parameter does, None if one step depends on another.
+    # How updates may be split among workers: "rows" if rows of a weight are independent,
+    # "parameters" if parameters are, None if neither.
     shards_by: ClassVar[str | None] = None
     allow_np_array = False
 
@@ -113,8 +115,8 @@ class Optimizer:
             raise TypeError(_unknown_argument(type(self), next(iter(unknown))))
         if isinstance(learning_rate, str | list | tuple | dict):
             raise InvalidType(
-                f"{type(self).__name__}: learning_rate={learning_rate!r} is not a number; a rate "
-                "that changes is given by lr_scheduler."
+                f"{type(self).__name__}: learning_rate={learning_rate!r} is not a number; use "
+                "lr_scheduler for a rate that changes."
             )
         self.rescale_grad = rescale_grad
         self.lr_scheduler = lr_scheduler
@@ -135,7 +137,7 @@ class Optimizer:
         self.num_update = begin_num_update
         self._all_index_update_counts: dict[int, dict[Index, int]] = {0: {}}
         self._index_update_count = self._all_index_update_counts[0]
-        item = getattr(clip_gradient, "item", None)  # of an array of one element
+        item = getattr(clip_gradient, "item", None)  # for an array of one element
         self.clip_gradient = clip_gradient if item is None else item()
         self.multi_precision = multi_precision
         self.aggregate_num = 0
@@ -206,19 +208,19 @@ class Optimizer:
         Parameters
         ----------
         index
-            Number of the weight, which its settings go by.
+            Index of the weight, by which its settings are looked up.
         weight
             The weight; it is changed in place.
         """
         return None
 
     def create_state_multi_precision(self, index: Index, weight: NDArray) -> Any:
-        """Return the state; for a 16-bit weight in mixed precision (32-bit copy, its state).
+        """Return the state; (32-bit copy, state) for a 16-bit weight in mixed precision.
 
         Parameters
         ----------
         index
-            Number of the weight, which its settings go by.
+            Index of the weight, by which its settings are looked up.
         weight
             The weight; it is changed in place.
         """
@@ -235,7 +237,7 @@ class Optimizer:
         Parameters
         ----------
         index
-            Number of the weight, which its settings go by.
+            Index of the weight, by which its settings are looked up.
         weight
             The weight; it is changed in place.
         grad
@@ -251,7 +253,7 @@ class Optimizer:
         Parameters
         ----------
         index
-            Number of the weight, which its settings go by.
+            Index of the weight, by which its settings are looked up.
         weight
             The weight; it is changed in place.
         grad
@@ -270,13 +272,13 @@ class Optimizer:
 
     @property
     def learning_rate(self) -> float:
-        """The current rate, without multipliers."""
+        """The current learning rate, without multipliers."""
         if self.lr_scheduler is not None:
             return self.lr_scheduler(self.num_update)
         return self.lr
 
     def set_learning_rate(self, lr: float) -> None:
-        """Set the rate; this raises an error if there is a scheduler.
+        """Set the learning rate; raise if there is a scheduler.
 
         Parameters
         ----------
@@ -292,7 +294,7 @@ class Optimizer:
         self.lr = lr
 
     def set_lr_scale(self, args_lrscale: Mapping) -> None:
-        """Raise an error; `set_lr_mult` replaced it.
+        """Removed; use `set_lr_mult`.
 
         Parameters
         ----------
@@ -302,7 +304,7 @@ class Optimizer:
         raise DeprecationWarning("set_lr_scale was removed; use set_lr_mult.")
 
     def set_lr_mult(self, args_lr_mult: Mapping[Index, float]) -> None:
-        """Set multipliers of the rate by name or index; they override the symbol's.
+        """Set multipliers of the learning rate by name or index; they override the symbol's.
 
         Parameters
         ----------
@@ -312,7 +314,7 @@ class Optimizer:
         self.lr_mult = {**self._symbol_multipliers("__lr_mult__"), **args_lr_mult}
 
     def set_wd_mult(self, args_wd_mult: Mapping[Index, float]) -> None:
-        """Set multipliers of the decay by name or index; they override all other multipliers.
+        """Set multipliers of the weight decay by name or index; they override all others.
 
         Parameters
         ----------
@@ -335,11 +337,11 @@ class Optimizer:
         }
 
     def _get_lrs(self, indices: Sequence[Index]) -> list[float]:
-        """Return the rates of parameters now."""
+        """Return the current rates of parameters."""
         return self._multiplied(self.learning_rate, indices, "lr_mult")
 
     def _get_lr(self, index: Index) -> float:
-        """Return the rate of one parameter now."""
+        """Return the current rate of one parameter."""
         return self._get_lrs([index])[0]
 
     def _get_wds(self, indices: Sequence[Index]) -> list[float]:
@@ -384,7 +386,7 @@ class Optimizer:
         newest = counts.get(indices[0], begin) + 1 if indices else begin
         equal = dict.fromkeys(indices, newest)
         if len(equal) == len(indices) and set(map(counts.get, indices)) == {newest - 1}:
-            counts.update(equal)  # the usual case, fast
+            counts.update(equal)  # fast path
         else:
             newest = begin
             for i in indices:

@@ -17,15 +17,15 @@ __all__ = ["AdamW", "GroupAdaGrad"]
 
 @register
 class GroupAdaGrad(ListOptimizer):
-    """AdaGrad with one history number per row: ``h += mean(g^2)``;  ``w -= lr g / sqrt(h + eps)``.
+    """AdaGrad with one history value per row: ``h += mean(g^2)``;  ``w -= lr g / sqrt(h + eps)``.
 
-    Weights are matrices, without weight decay. A row_sparse gradient changes only the rows that it
-    has.
+    Weights must be matrices; weight decay is not supported. With a row_sparse gradient only its
+    rows are updated.
 
     Parameters
     ----------
     eps : float
-        Added to the denominator to avoid division by 0.
+        Constant added to the denominator to avoid division by zero.
 
     >>> w = mx.nd.ones((2, 3))
     >>> optimizer = mx.optimizer.contrib.GroupAdaGrad(learning_rate=0.1)
@@ -37,14 +37,14 @@ class GroupAdaGrad(ListOptimizer):
     shards_by = "rows"
     rule = group_adagrad
     lazy_update = True
-    states_like_weights = False  # one number per row
+    states_like_weights = False  # one value per row
 
     def __init__(self, eps: float = 1e-5, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.float_stable_eps = eps
 
     def create_state(self, index: Index, weight: NDArray) -> NDArray:
-        """Return the history, one number per row."""
+        """Return the history, one value per row."""
         if len(weight.shape) != 2:
             raise InvalidValue(
                 f"GroupAdaGrad works on matrices; parameter {index!r} has shape {weight.shape}."
@@ -62,19 +62,19 @@ class GroupAdaGrad(ListOptimizer):
 class AdamW(ListOptimizer):
     """Adam with decoupled weight decay: ``w -= eta (lr' m / (sqrt(v) + eps) + wd w)``.
 
-    1.9.1 has the operators for it, but no optimizer. Moments are Adam's of
-    ``clip(rescale_grad g)``. The rate scales both the step and the decay.
+    MXNet 1.9.1 has only the operators. Moments are Adam's, of ``clip(rescale_grad g)``. The
+    learning rate scales both the step and the decay.
 
     Parameters
     ----------
     learning_rate : float
-        The rate, ``eta`` of the formula.
+        The learning rate ``eta``.
     beta1, beta2 : float
-        Decay rates of the running mean and of the running square.
+        Decay rates of the running means of gradients and of their squares.
     epsilon : float
-        Added to the denominator to avoid division by 0.
+        Constant added to the denominator to avoid division by zero.
     correct_bias : bool
-        Whether the moments are corrected for their start at 0, in ``lr'``.
+        Whether ``lr'`` includes Adam's bias correction.
 
     >>> w = mx.nd.array([1.0])
     >>> optimizer = mx.optimizer.AdamW()

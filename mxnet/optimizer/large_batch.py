@@ -24,23 +24,23 @@ from .sgd import SGD
 class LARS(ListOptimizer):
     """SGD with a rate for each layer: ``lr eta |w| / (|g| + wd |w| + eps)``.
 
-    Biases and the parameters of normalizations (names that end in bias, beta or gamma) keep the
-    plain rate. Weights alone decay by default.
+    Parameters whose names end in bias, beta or gamma use the plain rate. By default only weights
+    decay.
 
     Parameters
     ----------
     momentum : float
-        The fraction of the last update that the next one keeps.
+        Momentum: the fraction of the previous update that is kept.
     lazy_update : bool
-        With a row_sparse gradient change only the rows that it has.
+        Whether to update only the rows of a row_sparse gradient.
     eta : float
-        The size of a step relative to the weight's.
+        Trust coefficient: the norm of a step relative to that of the weight.
     eps : float
-        Added to the denominator to avoid division by 0.
+        Constant added to the denominator to avoid division by zero.
     momentum_correction : bool
-        When a scheduler changes the rate, scale momentum along. As in 1.9.1 that reaches only
-        the first parameters of a step: as many as it updates at once (4 with a Trainer, set by
-        ``MXNET_OPTIMIZER_AGGREGATION_SIZE``), or one where each is updated by itself.
+        Whether to scale the momentum when a scheduler changes the rate. As in 1.9.1, this affects
+        only the first parameters of a step: those updated together (4 with a Trainer, set by
+        ``MXNET_OPTIMIZER_AGGREGATION_SIZE``).
 
     >>> w = mx.nd.array([1.0])
     >>> optimizer = mx.optimizer.LARS(learning_rate=0.1)
@@ -55,8 +55,8 @@ class LARS(ListOptimizer):
     ignores_copies = True
     rates_by_list = True
     create_state = SGD.create_state
-    _corrected: frozenset[Index] = frozenset()  # whose momentum this step corrects
-    _whole_weight: Tensor | None = None  # of which a row_sparse gradient changes some rows
+    _corrected: frozenset[Index] = frozenset()  # parameters whose momentum this step corrects
+    _whole_weight: Tensor | None = None  # parameters updated by rows
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class LARS(ListOptimizer):
         return name.endswith("_weight")
 
     def _get_lrs(self, indices: Any) -> list[float]:
-        """Return the plain rates, and store the common rate of this call and the previous one."""
+        """Return the plain rates, and store the common rates of this and the previous call."""
         rate = self.learning_rate
         self.last_lr, self.cur_lr = rate if self.cur_lr is None else self.cur_lr, rate
         return self._multiplied(rate, indices, "lr_mult")
@@ -93,7 +93,7 @@ class LARS(ListOptimizer):
         super()._update(index, weight, grad, state, mixed)
 
     def _first_updated(self, index: Any, weight: Any) -> frozenset[Index]:
-        """Return the parameters of one data type that 1.9.1 updates together first."""
+        """Return the first parameters of one data type that 1.9.1 updates together."""
         if not isinstance(index, list | tuple):
             return frozenset((index,))
         alike = [i for i, w in zip(index, weight, strict=True) if w.dtype == weight[0].dtype]
@@ -107,7 +107,7 @@ class LARS(ListOptimizer):
     def _update_sparse(  # pyright: ignore[reportIncompatibleMethodOverride] (passes the rest on)
         self, index: Index, weight: NDArray, *args: Any
     ) -> None:
-        """Step on some rows at the rate of the whole weight."""
+        """Update some rows at the rate of the whole weight."""
         self._whole_weight = None if weight.stype == "csr" else all_rows(weight)
         try:
             super()._update_sparse(index, weight, *args)
@@ -138,7 +138,7 @@ class LARS(ListOptimizer):
 
 @register
 class LAMB(ListOptimizer):
-    """Adam's direction, scaled by the weight's norm: ``w -= lr (|w| / |d|) d``.
+    """LAMB: Adam's update scaled by the weight's norm: ``w -= lr (|w| / |d|) d``.
 
     ``d = m / (sqrt(v) + eps) + wd w`` with Adam's moments of ``clip(rescale_grad g)``.
 
@@ -147,13 +147,13 @@ class LAMB(ListOptimizer):
     learning_rate
         The learning rate ``lr``.
     beta1, beta2 : float
-        Decay rates of the running mean and of the running square.
+        Decay rates of the running means of gradients and of their squares.
     epsilon : float
-        Added to the denominator to avoid division by 0.
+        Constant added to the denominator to avoid division by zero.
     lower_bound, upper_bound : float, optional
         Limits of ``|w|``.
     bias_correction : bool
-        Whether the moments are corrected for their start at 0.
+        Whether to correct the bias of the moments.
 
     >>> w = mx.nd.array([1.0])
     >>> optimizer = mx.optimizer.LAMB()
@@ -185,35 +185,35 @@ class LAMB(ListOptimizer):
         self.lower_bound = lower_bound
         self.upper_bound = upper_bound
         self.bias_correction = bias_correction
-        self.aggregate_num = 45  # the most that 1.9.1 takes at once
+        self.aggregate_num = 45  # maximum that 1.9.1 updates together
 
 
-# The fraction of the full multiplier that is reached after a fraction of the warm-up.
+# Fraction of the full multiplier as a function of the completed fraction of the warm-up.
 WARMUPS = {"linear": lambda part: part, "power2": lambda part: part * part, "sqrt": sqrt}
 
 
 @register
 class LBSGD(ListOptimizer):
-    """SGD that sums gradients of `batch_scale` small batches, with warm-up or layer-wise rates.
+    """SGD that accumulates `batch_scale` batches, with warm-up or layer-wise rates.
 
     Parameters
     ----------
     momentum : float
-        The fraction of the last update that the next one keeps.
+        Momentum: the fraction of the previous update that is kept.
     multi_precision
         Whether 16-bit weights are updated through 32-bit copies.
     warmup_strategy : {'linear', 'power2', 'sqrt', 'lars'}
-        How the rate grows to `batch_scale` times itself; 'lars' takes ``|w| / |g|`` instead.
+        Growth of the rate to `batch_scale` times its value; 'lars' uses ``|w| / |g|`` instead.
     warmup_epochs : int
-        How long it grows.
+        Number of epochs of the warm-up.
     batch_scale : int
-        How many gradients make a step.
+        Number of gradients accumulated per step.
     updates_per_epoch : int
         The number of updates in an epoch.
     begin_epoch : int
-        The epoch at which training begins.
+        First epoch.
     num_epochs : int
-        The number of epochs; kept, not used.
+        Number of epochs; not used.
 
     >>> w = mx.nd.array([1.0])
     >>> optimizer = mx.optimizer.LBSGD(learning_rate=0.1)
@@ -284,7 +284,7 @@ class LBSGD(ListOptimizer):
         return grad, count
 
     def _step_batch(self, batch: Batch, **numbers: float) -> None:
-        """Sum gradients, and after every `batch_scale` of them do SGD's step by their mean."""
+        """Accumulate gradients, and apply SGD to their mean after every `batch_scale` of them."""
         for one in batch.split():
             (index,), (weight,) = one.indices, one.weights
             total, count = self._sum(index, one.grads[0])

@@ -1,11 +1,10 @@
-"""`ListOptimizer`: optimizers whose update takes many parameters at once.
+"""`ListOptimizer`: optimizers that update many parameters together.
 
-Parameters with equal rate, decay, count of updates, data type and device form a `Batch`; an
-optimizer names the update rule that steps all weights of a batch (`mxnet.ops.training`). 16-bit
-weights with 32-bit copies, and gradients that hold some rows only, are handled here. How a list of
-parameters is stepped is prepared once, as a `Plan`, and used until they change. What fused kernels
-do not check is checked here: they would walk past the end of a state that is smaller than its
-weight.
+Parameters with equal rate, decay, update count, data type and device form a `Batch`; the
+optimizer's update rule (`mxnet.ops.training`) updates all weights of a batch. 16-bit weights with
+32-bit copies and row_sparse gradients are handled here. The grouping of a list of parameters is
+prepared once, as a `Plan`, and reused until they change. Shapes of states are checked here, because
+fused kernels would access memory beyond the end of a smaller state.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _is_cpu = attrgetter("is_cpu")
 
 
 class Batch(NamedTuple):
-    """Weights that step together. `states` holds a list for each kind of state, or None."""
+    """Weights that are updated together. `states` has a list for each kind of state, or is None."""
 
     indices: Sequence[Index]
     weights: list[Tensor]
@@ -44,10 +43,10 @@ class Batch(NamedTuple):
     states: list[list[Tensor] | None]
     lr: float
     wd: float
-    t: int  # which update of these parameters this is, from 1
+    t: int  # update count of these parameters, from 1
 
     def split(self) -> Iterator[Batch]:
-        """Yield a batch for each weight."""
+        """Yield one batch per weight."""
         for i, index in enumerate(self.indices):
             states = [None if kind is None else [kind[i]] for kind in self.states]
             yield self._replace(
@@ -55,12 +54,12 @@ class Batch(NamedTuple):
             )
 
 
-new_batch = partial(tuple.__new__, Batch)  # of a tuple of its fields, without a Python frame
+new_batch = partial(tuple.__new__, Batch)  # constructor from a tuple, without a Python frame
 _unwrap = lru_cache(maxsize=256)(unwrap)
 
 
 class Group:
-    """Parameters of one data type on one device, with their states."""
+    """Parameters of one data type on one device, and their states."""
 
     __slots__ = (
         "checked",
@@ -82,19 +81,19 @@ class Group:
         kinds: list[list[Tensor] | None],
         halves: list[Tensor] | None,
     ) -> None:
-        self.positions = positions  # in the lists of the whole plan; None for all of them
+        self.positions = positions  # positions in the lists of the plan; None for all
         self.indices, self.weights = indices, TensorList(weights)
         self.kinds: list[list[Tensor] | None] = [
             None if kind is None else TensorList(kind) for kind in kinds
         ]
-        self.halves = halves  # in mixed precision the 16-bit weights; `weights` are their copies
+        self.halves = halves  # 16-bit weights in mixed precision; `weights` are their 32-bit copies
         first = weights[0] if halves is None else halves[0]
         self.dtype, self.device = first.dtype, first.device
         self.shapes = list(map(_shape, weights))
-        self.checked = TensorList()  # gradients that fit, those of the last step
+        self.checked = TensorList()  # checked gradients of the last step
 
     def gradients(self, grads: list[Tensor], called: Callable[[Index], str]) -> list[Tensor]:
-        """Return the checked gradients of this group, in the type of the weights stepped on."""
+        """Return the checked gradients of this group, in the data type of `weights`."""
         if self.positions is not None:
             grads = [grads[i] for i in self.positions]
         if len(grads) == len(self.checked) and all(map(is_, grads, self.checked)):
@@ -190,7 +189,7 @@ class Plan:
 
 
 def positions_by_place(weights: list[Tensor], alone: bool) -> list[list[int] | None]:
-    """Return which weights may step together by type and device; None means all."""
+    """Group the positions of weights by type and device; None if there is only one group."""
     if alone:
         return [[i] for i in range(len(weights))]
     if len(set(map(_dtype, weights))) == 1 == len(set(map(_device, weights))):
@@ -202,7 +201,7 @@ def positions_by_place(weights: list[Tensor], alone: bool) -> list[list[int] | N
 
 
 def by_kind(states: Sequence[Any]) -> list[list[Tensor] | None]:
-    """Turn the states of each parameter into a list for each kind of state.
+    """Convert states per parameter to a list for each kind of state.
 
     >>> by_kind([None, None])
     [None]
@@ -215,8 +214,9 @@ def by_kind(states: Sequence[Any]) -> list[list[Tensor] | None]:
         isinstance(state, tuple | list) and len(state) == len(states[0]) for state in states
     ):
         raise MXNetError(
-            "States of parameters that step together differ in form; were they made by another "
-            f"optimizer? Found: {sorted({type(s).__name__ for s in states})}."
+            "States of parameters that are updated together differ in structure; were they "
+            "created by a different optimizer? Found: "
+            f"{sorted({type(s).__name__ for s in states})}."
         )
     return [kind for parts in zip(*states, strict=True) for kind in by_kind(parts)]
 
@@ -227,7 +227,7 @@ def check_states(
     indices: Sequence[Index],
     called: Callable[[Index], str],
 ) -> None:
-    """Raise an error for states without the shape, dtype and device of their weights."""
+    """Raise if a state differs from its weight in shape, data type or device."""
     for kind in kinds:
         if kind is None:
             continue
@@ -239,18 +239,19 @@ def check_states(
                 raise kind(
                     f"{called(index)} is {tuple(weight.shape)} of {to_name(weight.dtype)} on "
                     f"{weight.device}, but its state is {tuple(state.shape)} of "
-                    f"{to_name(state.dtype)} on {state.device}: is it of another parameter?"
+                    f"{to_name(state.dtype)} on {state.device}: does it belong to a different "
+                    "parameter?"
                 )
 
 
 def _is_copied(state: Any) -> bool:
-    """Return whether a state of SGD in mixed precision: (momentum or None, 32-bit copy)."""
+    """Return whether a state of SGD is (momentum or None, 32-bit copy), of mixed precision."""
     return isinstance(state, tuple | list) and len(state) == 2
 
 
 _data = attrgetter("_data")
-_DENSE = NDArray.stype  # a class with another property is sparse
-# Numbers of rules that limit something, and the attributes that hold them.
+_DENSE = NDArray.stype  # sparse classes override the property
+# Limits in the rules' numbers, and their attributes.
 _LIMITS = {
     "clip_gradient": "clip_gradient",
     "clip_grad": "clip_gradient",
@@ -261,28 +262,28 @@ _LIMITS = {
 
 
 class ListOptimizer(Optimizer):
-    """Base of optimizers that step by `Batch`; subclasses declare `rule` and `create_state`.
+    """Base of optimizers that update a `Batch`; subclasses define `rule` and `create_state`.
 
-    The numbers of the rule are the batch's rate, decay and count of updates, the optimizer's
-    attributes of the same names, and what `_numbers` returns.
+    Numbers of the rule are the batch's rate, decay and update count, the optimizer's attributes of
+    the same names, and the result of `_numbers`.
     """
 
     rule: ClassVar[Rule]
-    stateless_rule: ClassVar[Rule | None] = None  # in place of `rule` where states are None
-    copy_comes_first = True  # (32-bit copy, state), or the reverse
-    rates_by_list = False  # whether MXNet calls `_get_lrs`, or `_get_lr` for each
-    in_order = False  # whether a step depends on those of the parameters before it
-    states_like_weights = True  # whether each state has the shape and type of its weight
-    copies_optional = False  # whether 16-bit weights without copies step even in mixed precision
-    ignores_copies = False  # whether without momentum it takes states with 32-bit copies for none
-    lazy_update = False  # whether a row_sparse gradient changes only the rows that it has
+    stateless_rule: ClassVar[Rule | None] = None  # rule if states are None
+    copy_comes_first = True  # order: (32-bit copy, state), or the reverse
+    rates_by_list = False  # whether MXNet calls `_get_lrs` instead of `_get_lr`
+    in_order = False  # whether an update depends on the previous parameters
+    states_like_weights = True  # whether states have the shape and type of their weights
+    copies_optional = False  # whether 16-bit weights without copies are allowed in mixed precision
+    ignores_copies = False  # whether without momentum states with 32-bit copies are treated as None
+    lazy_update = False  # whether to update only the rows of a row_sparse gradient
     sparse_states = False  # whether states of sparse weights are sparse; lazy ones always are
-    counts_first = True  # whether an update counts before its rate is read from the schedule
-    min_momentum = -math.inf  # a smaller momentum counts as this one
+    counts_first = True  # whether to count an update before reading its rate from the schedule
+    min_momentum = -math.inf  # lower bound of the momentum
     momentum: float
 
     def _numbers(self, batch: Batch) -> dict[str, Any]:
-        """Return the numbers of the rule that differ from the attributes of the same names."""
+        """Return numbers of the rule that override attributes."""
         return {}
 
     def _step_batch(self, batch: Batch, **numbers: float) -> None:
@@ -293,8 +294,8 @@ class ListOptimizer(Optimizer):
         if len(states) != len(rule.states):
             raise InvalidValue(
                 f"{type(self).__name__} keeps {len(rule.states)} states of a parameter "
-                f"({', '.join(rule.states)}), but was given {len(states)}: were they made by "
-                "another optimizer, or by this one with other options?"
+                f"({', '.join(rule.states)}), but was given {len(states)}: were they created by a "
+                "different optimizer, or with different options?"
             )
         numbers = {"lr": batch.lr, "wd": batch.wd, "t": batch.t, **self._numbers(batch), **numbers}
         values = {}
@@ -303,14 +304,14 @@ class ListOptimizer(Optimizer):
                 values[name] = numbers[name]
             elif name == "momentum":
                 values[name] = max(self.momentum, self.min_momentum)
-            elif name in _LIMITS:  # a limit of None or 0 is negative
+            elif name in _LIMITS:  # no limit (None or 0) is negative in rules
                 values[name] = getattr(self, _LIMITS[name]) or -1.0
             else:
                 values[name] = getattr(self, name)
         rule(batch.weights, batch.grads, *states, **values)
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Update a weight by its gradient, or several, given as lists."""
+        """Update a weight by its gradient; also takes lists."""
         self._update(index, weight, grad, state, False)
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
@@ -321,7 +322,7 @@ class ListOptimizer(Optimizer):
         rows = [(index, weight, grad, state)]
         if isinstance(index, list | tuple):
             rows = list(zip(index, weight, grad, state, strict=True))
-        for i, w, g, s in rows:  # a user's own update is for one parameter
+        for i, w, g, s in rows:  # user-defined `update` takes one parameter
             swapped = self.multi_precision and is_half(w) and not self.copy_comes_first
             super().update_multi_precision(i, w, g, s[::-1] if swapped else s)
 
@@ -337,14 +338,14 @@ class ListOptimizer(Optimizer):
         return (copy, state) if self.copy_comes_first else (state, copy)
 
     def _zero_state(self, weight: NDArray) -> NDArray:
-        """Return zeros for a state, in the storage type that MXNet gives it."""
+        """Return zeros for a state, in MXNet's storage type."""
         like_weight = self.sparse_states or self.lazy_update
         return zero_state(weight, weight.stype if like_weight else "default")
 
     # -- from lists of arrays to batches ------------------------------------------------------
 
     def _update(self, index: Any, weight: Any, grad: Any, state: Any, mixed: bool) -> None:
-        counted = index  # one alone is counted alone
+        counted = index  # a single parameter
         if not isinstance(index, list | tuple):
             index, weight, grad, state = (index,), (weight,), (grad,), (state,)
         if not index:
@@ -363,7 +364,7 @@ class ListOptimizer(Optimizer):
             self._update_sparse(i, w, g, s, lr, wd, mixed)
 
     def _rates(self, indices: Sequence[Index]) -> tuple[list[float], list[float]]:
-        """Return current rates and decays; overridden methods are called as MXNet calls them."""
+        """Return current rates and decays; overridden methods are called as in MXNet."""
         own, base = type(self), Optimizer
         if self.rates_by_list or (
             own._get_lr is base._get_lr
@@ -389,7 +390,7 @@ class ListOptimizer(Optimizer):
             raise MXNetError(
                 f"{type(self).__name__} got {len(indices)} indices, {len(weights)} weights, "
                 f"{len(grads)} gradients, {len(states)} states, {len(lrs)} rates and {len(wds)} "
-                "decays; it needs as many of each."
+                "decays; it needs the same number of each."
             )
         times = list(map(self._index_update_count.__getitem__, indices))
         for group in self._plan(indices, weights, states, mixed).groups:
@@ -403,7 +404,7 @@ class ListOptimizer(Optimizer):
         self, indices: Sequence[Index], weights: list[Tensor], states: Sequence[Any], mixed: bool
     ) -> Plan:
         plans = self.__dict__.setdefault("_plans", {})
-        # each device has its own counts, and the same indices
+        # devices have the same indices, but separate update counts
         stateless = self.ignores_copies and not self.momentum
         key = id(self._index_update_count), indices[0], len(indices), mixed, stateless
         plan = plans.get(key)
@@ -439,12 +440,12 @@ class ListOptimizer(Optimizer):
         return Group(positions, indices, weights, kinds, halves)
 
     def _split(self, states: Sequence[Any]) -> tuple[list[Tensor], list[Any]]:
-        """Return the 32-bit copies and the states proper."""
+        """Separate the 32-bit copies from the states."""
         at = 0 if self.copy_comes_first else 1
         if any(not isinstance(s, tuple | list) or len(s) != 2 or s[at] is None for s in states):
             raise MXNetError(
-                f"{type(self).__name__} in mixed precision needs states that "
-                "create_state_multi_precision made; these have no 32-bit copy of the weight."
+                f"{type(self).__name__} in mixed precision needs states of "
+                "create_state_multi_precision; these have no 32-bit copy of the weight."
             )
         return [plain(s[at]) for s in states], [s[1 - at] for s in states]
 
@@ -471,7 +472,7 @@ class ListOptimizer(Optimizer):
         wd: float,
         mixed: bool,
     ) -> None:
-        """Step on the rows that the gradient has, or else by dense forms."""
+        """Update the rows of the gradient, or convert to dense arrays."""
         mixed = mixed and is_half(weight)
         if mixed and self.copy_comes_first:
             self._split([state])
@@ -493,7 +494,7 @@ class ListOptimizer(Optimizer):
         wd: float,
         mixed: bool,
     ) -> None:
-        """Step on all elements; of csr arrays on dense copies, which are written back."""
+        """Update all elements; csr arrays are copied to dense ones and written back."""
         copies: list[tuple[Any, Tensor]] = []
         whole, held = _dense_form(weight, copies), _dense_form(state, copies)
         slopes = plain(grad.tostype("default"))
@@ -523,7 +524,7 @@ def zero_state(weight: NDArray, stype: str = "default") -> NDArray:
 
 
 def _dense_form(held: Any, copies: list[tuple[Any, Tensor]]) -> Any:
-    """Return a weight or state in dense arrays: the same memory, or a recorded copy."""
+    """Return a weight or state as dense arrays: the same memory, or a recorded copy."""
     if isinstance(held, tuple | list):
         return tuple(_dense_form(part, copies) for part in held)
     if held is None or held.stype == "default":
@@ -536,7 +537,7 @@ def _dense_form(held: Any, copies: list[tuple[Any, Tensor]]) -> Any:
 
 
 def all_rows(array: Any) -> Tensor:
-    """Return the tensor with all rows of an array; a row_sparse one stores them all from now on."""
+    """Return the tensor of all rows; a row_sparse array stores all rows from now on."""
     if array.stype == "default":
         return plain(array)
     if array.stype != "row_sparse":

@@ -18,7 +18,7 @@ def _flatten_list(nested: list[list]) -> list:
 
 
 def __getattr__(name: str) -> Any:
-    if name.endswith("_update"):  # MXNet imports its operators here
+    if name.endswith("_update"):  # as in MXNet's module
         return getattr(ndarray, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -50,7 +50,7 @@ __all__ = [
     "register",
 ]
 
-# Pickles name classes by their module; MXNet knows these by this one.
+# Pickles refer to classes by module; this is MXNet's.
 for _name in __all__:
     if isinstance(globals()[_name], type):
         globals()[_name].__module__ = __name__

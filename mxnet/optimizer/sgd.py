@@ -1,4 +1,4 @@
-"""SGD and its variants, which follow the gradient, its momentum or its sign."""
+"""SGD and its variants."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class SGD(ListOptimizer):
     Parameters
     ----------
     momentum : float
-        The fraction of the last update that the next one keeps.
+        Momentum: the fraction of the previous update that is kept.
     lazy_update : bool
-        With a row_sparse gradient change only the rows that it has.
+        Whether to update only the rows of a row_sparse gradient.
 
     >>> w = mx.nd.array([1.0, 2.0])
     >>> mx.optimizer.SGD(learning_rate=0.5).update(0, w, mx.nd.array([1.0, -1.0]), None)
@@ -52,7 +52,7 @@ class SGD(ListOptimizer):
 
 @register
 class ccSGD(SGD):
-    """Same as `SGD`; an old name.
+    """Old name of `SGD`.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class NAG(ListOptimizer):
     Parameters
     ----------
     momentum : float
-        The fraction of the last update that the next one keeps.
+        Momentum: the fraction of the previous update that is kept.
 
     >>> w = mx.nd.array([1.0])
     >>> nag = mx.optimizer.NAG(momentum=0.5, learning_rate=0.5)
@@ -98,7 +98,7 @@ class NAG(ListOptimizer):
         self.momentum = momentum
 
     def _is_lazy(self, weight: NDArray, grad: NDArray) -> bool:
-        # Without momentum it is plain SGD, which leaves rows without a gradient alone.
+        # Without momentum it is plain SGD, which does not update rows without gradients.
         return self.momentum == 0 and grad.stype == "row_sparse"
 
 
@@ -150,7 +150,7 @@ class DCASGD(ListOptimizer):
     Parameters
     ----------
     momentum : float
-        The fraction of the last update that the next one keeps.
+        Momentum: the fraction of the previous update that is kept.
     lamda : float
         Strength of the correction.
 
@@ -223,6 +223,6 @@ class Test(Optimizer):
         return zeros(weight.shape, ctx=weight.context)
 
     def update(self, index: Index, weight: NDArray, grad: NDArray, state: NDArray) -> None:
-        """Do ``w += rescale_grad g``."""
+        """Compute ``w += rescale_grad g``."""
         weight[:] += grad * self.rescale_grad
         state[:] = weight

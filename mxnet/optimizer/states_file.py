@@ -1,9 +1,9 @@
 """Optimizer states as bytes: the content of ``.states`` files.
 
-What is written has two readers. MXNet unpickles the beginning and ignores what follows it. MXNext
-reads only what follows: a JSON description of the values, with the place and the checksum of each
-array in the pickled part, and a footer that says where the description begins. Files of MXNet have
-no footer; their pickle is read by `pickle_reader`, which builds data and runs nothing.
+MXNet unpickles the beginning of the file and ignores the rest. MXNext reads the rest: a JSON
+description of the values, with offset and checksum of each array in the pickled part, and a footer
+with the offset of the description. Files of MXNet have no footer; `pickle_reader` reads their
+pickle without running code.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from .states_values import (
 __all__ = ["UnreadableStates", "dump_states", "read_states"]
 
 MAGIC = b"MXNextS1"
-FOOTER = struct.Struct("<QI8s")  # length and checksum of the description, magic
-PICKLE_PROTOCOL = 4  # the newest that every Python of MXNet reads
+FOOTER = struct.Struct("<QI8s")  # length and checksum of the description, magic number
+PICKLE_PROTOCOL = 4  # the newest protocol that every Python version of MXNet supports
 
 
 class UnreadableStates(FormatError, pickle.UnpicklingError):
-    """Raised for bytes that are not optimizer states, or are damaged."""
+    """Raised for damaged optimizer states and other bytes."""
 
 
 def read_states(data: bytes, live: Optimizer | None = None) -> dict | tuple[dict, Optimizer]:
-    """Return the states by index, or a pair of them and their optimizer.
+    """Return the states by index, or a pair (states, optimizer).
 
-    What an optimizer held that files do not hold comes from `live`, the optimizer of the program;
-    without it there are names in its place (see `states_values`).
+    Attributes of the optimizer that files do not store are taken from `live`, the program's
+    optimizer; without `live` they are replaced by names (see `states_values`).
 
     >>> read_states(dump_states({0: None}))
     {0: None}
@@ -62,32 +62,33 @@ def read_states(data: bytes, live: Optimizer | None = None) -> dict | tuple[dict
         else:
             read = build(read_pickle(data))
     except PickleError as error:
-        raise UnreadableStates(f"These are no optimizer states: {error}.") from error
+        raise UnreadableStates(f"These are not optimizer states: {error}.") from error
     states = read
     if isinstance(read, tuple) and len(read) == 2 and isinstance(read[1], Optimizer):
         states = read[0]
     if not isinstance(states, dict):
         raise FormatError(
-            "Optimizer states are a dict, or a pair of it and an optimizer; these bytes hold "
+            "Optimizer states are a dict, or a pair of a dict and an optimizer; these bytes "
+            "contain "
             f"{type(read).__name__}."
         )
     return read
 
 
 def dump_states(held: dict | tuple[dict, Optimizer]) -> bytes:
-    """Return states, perhaps with their optimizer, as bytes that MXNet reads too."""
+    """Return states, optionally with their optimizer, as bytes that MXNet can read too."""
     pickled = pickle.dumps(held, protocol=PICKLE_PROTOCOL)
     described = _Describer(pickled).describe(held)
     text = json.dumps(described, separators=(",", ":")).encode()
     return pickled + text + FOOTER.pack(len(text), zlib.crc32(text), MAGIC)
 
 
-# Containers and arrays are numbered nodes, each after those that it refers to; {"ref": n} stands
-# for node n. So a description has no cycles, and what was shared is shared again.
+# Containers and arrays are numbered nodes that refer only to earlier ones; {"ref": n} is node n. So
+# descriptions have no cycles, and shared objects stay shared.
 
 
 class _Describer:
-    """Turns values into JSON, with arrays as ranges in the pickled bytes."""
+    """Converts values to JSON, with arrays as ranges in the pickled bytes."""
 
     def __init__(self, pickled: bytes) -> None:
         self.pickled = pickled
@@ -107,7 +108,7 @@ class _Describer:
             if id(value) in self.under_way:
                 raise MXNetError(
                     f"Optimizer states hold {type(value).__name__} inside itself, which cannot be "
-                    "saved: leave it out of what its holder's __getstate__ returns."
+                    "saved: leave it out of the result of __getstate__."
                 )
             self.under_way.add(id(value))
             node = self.node(value)
@@ -143,7 +144,7 @@ class _Describer:
         return {"borrowed": list(Named.of(value))}
 
     def place(self, record: bytes | None) -> list[int] | str | None:
-        """Return a record's offset in the pickled bytes, its length and checksum."""
+        """Return the offset of a record in the pickled bytes, its length and checksum."""
         if record is None:
             return None
         at = self.pickled.find(record, self.search_from)
@@ -157,9 +158,9 @@ class _Describer:
 
 class _Description:
     def __init__(self, data: bytes) -> None:
-        self.has_names = False  # of objects that come from the program
+        self.has_names = False  # names of objects of the program
         if len(data) < FOOTER.size:
-            self.fail("they are cut off")
+            self.fail("they are truncated")
         length, checksum, _ = FOOTER.unpack_from(data, len(data) - FOOTER.size)
         end = len(data) - FOOTER.size
         if length > end:
@@ -172,7 +173,7 @@ class _Description:
             described = json.loads(bytes(text))
             self.root, self.nodes = described["root"], described["nodes"]
         except (ValueError, KeyError, TypeError, RecursionError):
-            self.fail("their description is not understood")
+            self.fail("their description is invalid")
 
     def value(self) -> Any:
         built: list[Any] = []
@@ -185,7 +186,7 @@ class _Description:
                 return described
             index = described["ref"]
             if type(index) is not int or not 0 <= index < len(built):
-                self.fail("a reference leads nowhere")
+                self.fail("a reference is invalid")
             size += sizes[index]
             depth = max(depth, depths[index] + 1)
             return built[index]
@@ -196,7 +197,7 @@ class _Description:
                 ((kind, content),) = described.items()
                 value = self.node(kind, content, atom)
                 if size > MAX_VALUES or depth > MAX_DEPTH:
-                    self.fail(f"they hold more than {MAX_VALUES} values, or too deep ones")
+                    self.fail(f"they have more than {MAX_VALUES} values, or are nested too deeply")
                 built.append(value)
                 sizes.append(size)
                 depths.append(depth)
@@ -205,7 +206,7 @@ class _Description:
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             if isinstance(error, FormatError):
                 raise
-            self.fail(f"their description is not understood ({error})")
+            self.fail(f"their description is invalid ({error})")
 
     def node(self, kind: str, content: Any, atom: Any) -> Any:
         if kind == "array":
@@ -230,16 +231,16 @@ class _Description:
             return make_object(module, name, {k: atom(v) for k, v in fields.items()})
         if kind == "dtype":
             code = np.dtype(str(content))
-            return code.type if code.kind in "biufc" else self.fail("an odd number type")
+            return code.type if code.kind in "biufc" else self.fail("an unknown number type")
         if kind == "complex":
             return complex(float(content[0]), float(content[1]))
         if kind == "borrowed":
             self.has_names = True
             return Named(str(content[0]), str(content[1]))
-        raise _damaged(f"they hold an unknown kind {kind!r:.80}")
+        raise _damaged(f"they have an unknown kind {kind!r:.80}")
 
     def key(self, value: Any) -> Any:
-        return value if is_key(value) else self.fail("a key is neither text nor a number")
+        return value if is_key(value) else self.fail("a key is neither a string nor a number")
 
     def record(self, position: Any) -> Any:
         if position is None or isinstance(position, str):

@@ -1,11 +1,10 @@
-"""Values that may come from a file of optimizer states, and their construction.
+"""Values that files of optimizer states may contain, and their construction.
 
-Only known kinds are made, and every field is checked: numbers, text, containers, arrays, the
-optimizers and schedulers that are imported already, and objects of the program's own classes that
-have no code that runs when objects are made, copied or deleted. No function that a file names is
-ever called. Of everything else that a scheduler may hold (functions, objects of installed packages)
-the file has only the name; the object comes from the optimizer that the program made before it
-loads.
+Only these are constructed, and every field is checked: numbers, strings, containers, arrays,
+imported optimizers and schedulers, and objects of the program's own classes without code for
+construction, copying or deletion. A function named in a file is never called. Other attributes of a
+scheduler (functions, objects of installed packages) are stored by name only; the object is taken
+from the program's optimizer.
 """
 
 from __future__ import annotations
@@ -42,20 +41,20 @@ REFERENCES = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
 
 
 class Named(NamedTuple):
-    """Represents an object that is not in a file, by the name of its class or its own name."""
+    """Placeholder of an object that is not stored: its name, or that of its class."""
 
     module: str
     name: str
 
     @classmethod
     def of(cls, value: Any) -> Named:
-        """Return what represents an object."""
+        """Return the placeholder of an object."""
         named = value if hasattr(value, "__qualname__") else type(value)
         return cls(str(named.__module__), str(named.__qualname__))
 
 
 def is_data(kind: type) -> bool:
-    """Return whether objects of a class are plain data, constructed without running code.
+    """Return whether instances are plain data that can be constructed without running code.
 
     >>> is_data(type("Pair", (), {})), is_data(dict)
     (True, False)
@@ -71,17 +70,17 @@ def is_data(kind: type) -> bool:
 
 
 def program_class(module: str, name: str) -> type | None:
-    """Return the class of this name whose objects may come from files, None if there is none."""
+    """Return the class of this name if files may contain its instances, else None."""
     value: Any = sys.modules.get(module)
     for part in name.split("."):
-        value = getattr(value, "__dict__", {}).get(part)  # getattr might run something
+        value = getattr(value, "__dict__", {}).get(part)  # getattr might run code
     if not isinstance(value, type) or (value.__module__, value.__qualname__) != (module, name):
         return None
     return value if is_data(value) and _is_of_program(module) else None
 
 
 def _is_of_program(module: str) -> bool:
-    """Return whether a module is the program's: not installed, or the home of such a class."""
+    """Return whether a module belongs to the program, not to an installed package."""
     if module == "__main__":
         return True
     package = module.partition(".")[0]
@@ -97,31 +96,31 @@ def _is_of_program(module: str) -> bool:
 
 
 def subclasses(base: type) -> Iterator[type]:
-    """Return all classes that inherit from one."""
+    """Return all subclasses of a class."""
     for kind in base.__subclasses__():
         yield kind
         yield from subclasses(kind)
 
 
 def resolve(read: Any, live: Any, path: str = "") -> Any:
-    """Return the values read, with names replaced by the program's objects.
+    """Return the values with placeholders replaced by the program's objects.
 
     Parameters
     ----------
     read
         A value from a file.
     live
-        What the program has in its place.
+        The program's value at this path.
     path
-        Where it is, for messages.
+        Path of the value, for error messages.
     """
     if isinstance(read, Named):
         if live is None or Named.of(live) != read:
             raise FormatError(_advice(path.lstrip("."), read))
         if not isinstance(live, REFERENCES):
             warnings.warn(
-                f"{path.lstrip('.')} keeps what the program gave it: files of optimizer states "
-                f"do not hold objects of {read.module}.{read.name}.",
+                f"{path.lstrip('.')} keeps the program's value: files of optimizer states do not "
+                f"contain objects of {read.module}.{read.name}.",
                 stacklevel=2,
             )
         return live
@@ -151,8 +150,8 @@ def _advice(path: str, missing: Named) -> str:
     )
 
 
-MAX_DEPTH = 40  # containers inside each other
-MAX_VALUES = 1_000_000  # values, counted once per reference
+MAX_DEPTH = 40  # depth of nested containers
+MAX_VALUES = 1_000_000  # number of values, counted once per reference
 _NUMPY = ("numpy.core.multiarray", "numpy._core.multiarray")
 _DTYPES = {
     name: np.dtype(name)
@@ -165,19 +164,17 @@ _DTYPE_CODES = {dtype.str[1:]: dtype for dtype in _DTYPES.values()}
 
 
 def build(value: Any) -> Any:
-    """Return what `read_pickle` gave, with arrays and objects in place of the calls.
+    """Return the result of `read_pickle` with calls replaced by arrays and objects.
 
-    Values that are shared stay shared. Cycles, and containers that grow beyond all bounds when
-    shared parts count once per reference, are refused.
+    Shared values stay shared. Cycles and exponentially growing references raise an error.
     """
     return _Builder().build(value)[0]
 
 
 def find_class(module: str, name: str) -> Any:
-    """Return the optimizer or scheduler of this name, or what one may hold; others are refused.
+    """Return the class of an optimizer, a scheduler or one of their values; raise for others.
 
-    Classes of MXNet are found wherever they are defined here, other classes only if they are
-    imported already.
+    Classes of MXNet are looked up in MXNext, other classes only in imported modules.
     """
     if module.startswith("mxnet."):
         bases = {"mxnet.optimizer": Optimizer, "mxnet.lr_scheduler": LRScheduler}
@@ -204,7 +201,7 @@ def _refusal(module: str, name: str) -> FormatError:
 
 
 def make_object(module: str, name: str, fields: Any) -> Any:
-    """Return an optimizer or scheduler with these fields, which are checked first."""
+    """Return an optimizer or scheduler with these fields, after checking them."""
     kind = find_class(module, name)
     fields = {} if fields is None else fields
     _check_fields(kind, fields)
@@ -224,14 +221,14 @@ def _default_fields(kind: type) -> dict[str, Any]:
         return {}
     base = kind if kind.__module__.startswith("mxnet.") else Optimizer
     instance: Any = base.__new__(base)
-    instance._announce = lambda: None  # LBSGD logs when a program creates it, not here
+    instance._announce = lambda: None  # LBSGD logs only if created by the program
     instance.__init__()
     left_out = ("param_dict", "_announce")
     return {name: value for name, value in vars(instance).items() if name not in left_out}
 
 
 def make_array(record: Any) -> NDArray:
-    """Return the array of a record of MXNet's."""
+    """Return the array of one of MXNet's records."""
     if record is None:
         return NDArray(None)
     if not isinstance(record, bytes | bytearray | memoryview):
@@ -245,7 +242,7 @@ def make_array(record: Any) -> NDArray:
 
 
 def make_numpy(code: Any, shape: Any, data: Any) -> np.ndarray:
-    """Return a NumPy array of numbers from its type code, shape and bytes, which must agree."""
+    """Return a NumPy array from its type code, shape and bytes; raise if they do not match."""
     dtype = _DTYPE_CODES.get(code[1:]) if isinstance(code, str) else None
     if dtype is None or code[0] not in "<>|=":
         raise FormatError(f"Optimizer states may not hold NumPy arrays of type {code!r}.")
@@ -281,9 +278,11 @@ _FIELDS: dict[str, tuple] = {
 
 
 def _check_fields(kind: type, fields: Any) -> None:
-    """Raise unless fields have names and types that an instance of the class can have."""
+    """Raise unless the names and types of fields are valid for the class."""
     if not isinstance(fields, dict):
-        raise FormatError(f"The fields of {kind.__name__} are a dict, not {type(fields).__name__}.")
+        raise FormatError(
+            f"The fields of {kind.__name__} must be a dict, not {type(fields).__name__}."
+        )
     expected = {**_default_types(kind), **_FIELDS}
     for name, value in fields.items():
         if not isinstance(name, str) or not name.isidentifier() or name.startswith("__"):
@@ -316,10 +315,10 @@ def _default_types(kind: type) -> dict[str, tuple]:
 
 
 class _Builder:
-    """Walks the data once; shared values are built once."""
+    """Builds each value once."""
 
     def __init__(self) -> None:
-        self.built: dict[int, tuple[Any, int]] = {}  # by identity: the value, and its size
+        self.built: dict[int, tuple[Any, int]] = {}  # by identity: value and size
         self.under_way: set[int] = set()
         self.depth = 0
 
@@ -332,14 +331,14 @@ class _Builder:
         if key in self.built:
             return self.built[key]
         if key in self.under_way or self.depth >= MAX_DEPTH:
-            raise FormatError("Optimizer states hold a container inside itself, or too deep.")
+            raise FormatError("Optimizer states contain a cycle, or are nested too deeply.")
         self.under_way.add(key)
         self.depth += 1
         built, size = self._container(value)
         self.depth -= 1
         self.under_way.discard(key)
         if size > MAX_VALUES:
-            raise FormatError(f"Optimizer states hold more than {MAX_VALUES} values.")
+            raise FormatError(f"Optimizer states have more than {MAX_VALUES} values.")
         self.built[key] = built, size
         return built, size
 
@@ -366,9 +365,9 @@ class _Builder:
         function, args = call.function, call.args
         if function in _RECONSTRUCTORS and args and isinstance(args[0], Name):
             function, args = args[0], ()
-        find_class(*function)  # refuse before anything below it is built
+        find_class(*function)  # raise before building its parts
         if args or call.pairs:
-            raise FormatError(f"{function.name} in optimizer states is made with arguments.")
+            raise FormatError(f"{function.name} in optimizer states has constructor arguments.")
         state, size = self.build(call.state)
         return make_object(*function, state), 1 + size
 
@@ -394,13 +393,15 @@ def _pickled_set(call: Call) -> set | frozenset:
     values = call.args[0] if call.args else []
     good = isinstance(values, list | tuple) and len(call.args) < 2
     if not good or any(not is_key(v) for v in values):
-        raise FormatError("A set in optimizer states holds something else than numbers and text.")
+        raise FormatError(
+            "A set in optimizer states contains something other than numbers and strings."
+        )
     return set(values) if call.function.name == "set" else frozenset(values)
 
 
 def _pickled_complex(call: Call) -> complex:
     if len(call.args) != 2 or not all(isinstance(v, int | float) for v in call.args):
-        raise FormatError("A complex number in optimizer states has no two parts.")
+        raise FormatError("A complex number in optimizer states does not have two parts.")
     return complex(float(call.args[0]), float(call.args[1]))
 
 
@@ -417,7 +418,7 @@ def _pickled_dtype(call: Any) -> str:
 
 
 def _pickled_numpy(call: Call) -> np.ndarray:
-    """Return the array whose shape, type and bytes are the state of ``_reconstruct``."""
+    """Return the array from the state of NumPy's ``_reconstruct``."""
     state = call.state
     if not isinstance(state, tuple) or len(state) != 5:
         raise FormatError("A NumPy array in optimizer states has no content.")

@@ -1,4 +1,4 @@
-"""`Updater`: an optimizer with the states of all parameters, and their ``.states`` files."""
+"""`Updater`: an optimizer and the states of all parameters, with their ``.states`` files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Updater", "get_updater"]
 
 
 class Updater:
-    """Updates weights by index, and creates their states at the first update.
+    """Updates weights by index; creates their states at the first update.
 
     Parameters
     ----------
@@ -39,19 +39,19 @@ class Updater:
         self.aggregate_updates = optimizer.aggregate_num > 0
 
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
-        """Update one weight by its gradient, or lists of them, which is faster."""
+        """Update a weight by its gradient; lists of weights and gradients are faster."""
         if not isinstance(index, list | tuple):
             index, grad, weight = [index], [grad], [weight]
         if not len(index) == len(grad) == len(weight):
             raise MXNetError(
                 f"Updater got {len(index)} indices, {len(grad)} gradients and {len(weight)} "
-                "weights; it needs as many of each."
+                "weights; it needs the same number of each."
             )
         if not index:
             return
         self.optimizer._set_current_context(weight[0].context.device_id)
         if not all(map(self.states_synced.get, index)):
-            # keys of MXNet's stores may be bytes
+            # keys of stores may be bytes
             index = [i.decode() if isinstance(i, bytes) else i for i in index]
             with reporting_memory("creating optimizer states"):
                 self._prepare(index, weight)
@@ -64,7 +64,7 @@ class Updater:
             raise memory from error
 
     def _prepare(self, indices: Sequence[Index], weights: Sequence[NDArray]) -> None:
-        """Create missing states, and move those from a file to the devices of their weights."""
+        """Create missing states, and move loaded ones to the devices of their weights."""
         states, synced = self.states, self.states_synced
         for i, weight in zip(indices, weights, strict=True):
             if i not in states:
@@ -107,10 +107,10 @@ class Updater:
         return state
 
     def set_states(self, states: bytes) -> None:
-        """Replace all states by a result of `get_states`, of MXNext or MXNet.
+        """Load states from a result of `get_states`, of MXNext or MXNet.
 
-        The optimizer is replaced too if it was saved with them. Bytes that hold anything but
-        arrays, numbers, text, containers, optimizers and their schedulers are refused.
+        The optimizer is replaced too if it was saved with them. The bytes may contain arrays,
+        numbers, strings, containers, optimizers and schedulers; anything else raises an error.
         """
         read = read_states(states, self.optimizer)
         if isinstance(read, tuple):
@@ -120,12 +120,12 @@ class Updater:
         self.states_synced = dict.fromkeys(read, False)
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
-        """Return all states as bytes that MXNet reads too, optionally with the optimizer."""
+        """Return all states as bytes that MXNet can read too, optionally with the optimizer."""
         held = (self.states, self.optimizer) if dump_optimizer else self.states
         return dump_states(held)
 
 
-# What MXNet calls with at most `aggregate_num` parameters at a time.
+# Methods that MXNet calls with at most `aggregate_num` parameters.
 _called_by_parts = attrgetter(
     *("update", "update_multi_precision", "_update_count"),
     *("_get_lr", "_get_lrs", "_get_wd", "_get_wds"),
@@ -133,9 +133,9 @@ _called_by_parts = attrgetter(
 
 
 def takes_all(optimizer: Optimizer) -> bool:
-    """Return whether an optimizer steps over any number of parameters at once.
+    """Return whether an optimizer updates any number of parameters in one call.
 
-    One of ours does unless a program overrides what MXNet calls with some parameters at a time.
+    Built-in optimizers do, unless a subclass overrides one of `_called_by_parts`.
     """
     return isinstance(optimizer, ListOptimizer) and _are_ours(_called_by_parts(type(optimizer)))
 
@@ -156,11 +156,11 @@ def _are_ours(functions: tuple[Callable, ...]) -> bool:
 
 def _is_ours(function: Callable) -> bool:
     module = getattr(function, "__module__", None)
-    return module is not None and module.startswith("mxnet.")  # none if made by exec
+    return module is not None and module.startswith("mxnet.")  # None for classes defined by exec
 
 
 def get_updater(optimizer: Optimizer) -> Updater:
-    """Return an `Updater` of an optimizer, which a key-value store calls with gradients.
+    """Return an `Updater` of an optimizer, for use with a key-value store.
 
     Parameters
     ----------

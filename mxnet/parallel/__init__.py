@@ -1,4 +1,4 @@
-"""Training by several processes: Horovod's names on torch.distributed.
+"""Distributed training: Horovod's API on torch.distributed.
 
 A Horovod program changes one line, ``import horovod.mxnet as hvd``, to
 ``import mxnet.distributed as hvd``; ``mx launch -n 4 python train.py`` starts it.
@@ -25,7 +25,7 @@ __all__ += [*collectives.__all__, *membership.__all__, *training.__all__]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "DistributedTrainer":  # it builds on Gluon, which builds on this package
+    if name == "DistributedTrainer":  # requires Gluon, which imports this package
         from ..gluon.trainer import DistributedTrainer
 
         return DistributedTrainer

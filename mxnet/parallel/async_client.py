@@ -1,4 +1,4 @@
-"""Connections of a worker to the servers of `dist_async`: one to each, with calls in order."""
+"""Connections of a worker to the servers of `dist_async`, with ordered calls."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .channel import Channel, ChannelError, connect, escape
 from .group import Group
 from .heartbeat import WorkerFailed, parse_record
 
-MAX_UNANSWERED = 64  # pushes in flight to one server
-WAIT_SECONDS = 0.5  # after which a wait looks whether the job has failed
+MAX_UNANSWERED = 64  # maximum number of pending pushes per server
+WAIT_SECONDS = 0.5  # seconds between checks whether the job has failed
 
 
 def publish(store: Any, name: str, server: AsyncServer) -> None:
@@ -25,7 +25,7 @@ def publish(store: Any, name: str, server: AsyncServer) -> None:
 
 
 class Peer:
-    """The connection to one server, which published its address as ``server0`` or ``worker1``."""
+    """The connection to a server that published its address as ``server0`` or ``worker1``."""
 
     def __init__(self, group: Group, name: str) -> None:
         self.group, self.name = group, name
@@ -51,18 +51,18 @@ class Peer:
         return str(host), int(port)
 
     def push(self, content: Mapping[str, Any], data: Data) -> None:
-        """Start a call without waiting; a later call receives its answer."""
+        """Start a call without waiting; a later call receives its result."""
         while self._unanswered >= MAX_UNANSWERED:
             self._receive("push")
         self._send("push", {"call": "push", **content}, data)
 
     def start(self, call: str, content: Mapping[str, Any], data: Data = ()) -> None:
-        """Start a call, after all earlier ones; `finish` returns its answer."""
+        """Start a call after all earlier ones; `finish` returns its result."""
         self.settle()
         self._send(call, {"call": call, **content}, data)
 
     def finish(self, call: str) -> list[memoryview]:
-        """Return the answer of the call that was started."""
+        """Return the result of the started call."""
         return self._receive(call)
 
     def settle(self) -> None:
@@ -96,7 +96,7 @@ class Peer:
         return data
 
     def _fail(self, what: str, start: float, error: ChannelError | None) -> NoReturn:
-        """Raise an error that names the lost process, and what this one was doing."""
+        """Raise an error with the lost process and the current operation."""
         monitor = self.group.monitor
         if error is not None:
             monitor.suspect()
@@ -113,7 +113,7 @@ class Peer:
 
 
 class AsyncClient:
-    """A worker's connections to all servers of a job; without servers every worker is one."""
+    """A worker's connections to all servers of a job; without servers, to all workers."""
 
     def __init__(self, group: Group) -> None:
         count = 0 if group.job is None else group.job.servers
@@ -133,7 +133,7 @@ class AsyncClient:
     def call_all(
         self, call: str, content: Mapping[str, Any], data: Data = ()
     ) -> list[Sequence[memoryview]]:
-        """Make a call on all servers, and return their answers."""
+        """Make a call on all servers, and return their results."""
         for peer in self.peers:
             peer.start(call, content, data)
         return [peer.finish(call) for peer in self.peers]

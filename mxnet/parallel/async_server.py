@@ -1,9 +1,9 @@
-"""The server of `dist_async`: its arrays, and the calls of workers.
+"""The server of `dist_async`: arrays, and calls of workers.
 
-`AsyncServer` runs in a server process, or in every worker of a job without servers. Each worker
-has a connection of its own, on which calls are answered in order; one lock puts the calls of all
-workers in order. Arrays travel as records of ``.params`` files, optimizers and their states as
-``.states`` files, the rest as JSON.
+`AsyncServer` runs in a server process, or in every worker of a job without servers. Each worker has
+its own connection, whose calls are answered in order; a lock serializes the calls of all workers.
+Arrays are sent as records of ``.params`` files, optimizers and their states as ``.states`` files,
+everything else as JSON.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ def unpack_array(record: bytes | memoryview) -> NDArray:
 
 
 def pack_optimizer(optimizer: opt.Optimizer) -> bytes:
-    """Return an optimizer as bytes: the name of its class, and its settings."""
+    """Return an optimizer as bytes: its class name and attributes."""
     if not _is_ours(optimizer) or not _is_ours(optimizer.lr_scheduler):
         kind = type(optimizer if not _is_ours(optimizer) else optimizer.lr_scheduler)
         raise MXNetError(
-            f"{kind.__module__}.{kind.__qualname__} is a class of your own. Servers of an "
-            "asynchronous store run no code that comes over the network, so they know only "
-            "MXNet's optimizers and schedulers: use one of these, or 'dist_sync', where every "
-            "worker updates by its own optimizer."
+            f"{kind.__module__}.{kind.__qualname__} is a user-defined class. Servers of an "
+            "asynchronous store run no code from the network, and support only MXNet's optimizers "
+            "and schedulers: use one of these, or 'dist_sync', where every worker updates by its "
+            "own optimizer."
         )
     copied = copy.copy(optimizer)
-    for which in ("lr_mult", "wd_mult"):  # those of Gluon's parameters, which stay here
+    for which in ("lr_mult", "wd_mult"):  # multipliers of Gluon's parameters, which are not sent
         own = {key: getattr(param, which) for key, param in optimizer.param_dict.items()}
         setattr(copied, which, {**getattr(optimizer, which), **own})
     return dump_states(({}, copied))
@@ -72,13 +72,13 @@ def _is_ours(value: Any) -> bool:
 
 
 class AsyncServer(Listener):
-    """Holds arrays, and applies what workers push."""
+    """Stores arrays and applies the pushes of workers."""
 
     def __init__(self, host: str, workers: int) -> None:
         self._store = KVStore("local")
-        self._changed = threading.Condition()  # its lock puts all calls in order
+        self._changed = threading.Condition()  # its lock serializes all calls
         self._max_ahead = env.get("MXNET_KVSTORE_MAX_STALENESS")
-        self._pushes: dict[Key, dict[int, int]] = {}  # of each key, by worker
+        self._pushes: dict[Key, dict[int, int]] = {}  # number of pushes of each key, by worker
         self._present = set(range(workers))
         self._trace = ServerTrace()
         super().__init__(host, 0, self._answer)
@@ -94,7 +94,7 @@ class AsyncServer(Listener):
                 try:
                     with self._changed, self._trace.record(name, worker, request, data):
                         answer = call(self, data, worker=worker, **request)
-                except Exception as error:  # of the call: the worker raises it
+                except Exception as error:  # error of the call, raised by the worker
                     channel.send({"error": str(error)})
                 else:
                     channel.send({}, answer)
@@ -105,7 +105,7 @@ class AsyncServer(Listener):
                 self._present.discard(worker)
                 self._changed.notify_all()
 
-    # -- calls: they take byte strings and return some ---------------------------------------
+    # -- calls: from byte strings to byte strings ---------------------------------------
 
     def _init(self, data: Data, keys: Sequence[Key], worker: int) -> Data:
         for key, record in zip(keys, data, strict=True):
@@ -123,7 +123,7 @@ class AsyncServer(Listener):
         return []
 
     def _await_slowest(self, keys: Sequence[Key], worker: int) -> None:
-        """Delay the response while this worker is too far ahead of another running one."""
+        """Delay the response while this worker is too far ahead of another one."""
 
         def is_close() -> bool:
             others = self._present - {worker}
@@ -165,18 +165,18 @@ class AsyncServer(Listener):
         return [self._store._states_of("save").get_states()]
 
     def _load_states(self, data: Data, worker: int) -> Data:
-        """Set the states of all keys; states of other servers' keys are harmless."""
+        """Load the states of all keys. States of keys on other servers are never used."""
         self._store._states_of("load").set_states(bytes(data[0]))
         return []
 
     def _profile(self, data: Data, command: str, value: str, worker: int) -> Data:
-        """Start or stop recording, or write what was recorded."""
+        """Start or stop the trace, or write it."""
         self._trace.control(command, value)
         return []
 
 
 class ServerTrace:
-    """The calls that a server has answered while it recorded, as events for chrome://tracing."""
+    """Trace of the calls of a server, as events for chrome://tracing."""
 
     def __init__(self) -> None:
         self._path = Path("profile.json")
@@ -187,7 +187,7 @@ class ServerTrace:
     def record(
         self, name: str, worker: int, request: Mapping[str, Any], data: Data
     ) -> Iterator[None]:
-        """Record the duration of a call, without its waiting time."""
+        """Record the duration of a call, excluding waiting."""
         start = time.time_ns() / 1000
         yield
         if self._records and name != "profile":

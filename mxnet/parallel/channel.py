@@ -1,10 +1,10 @@
 """Authenticated connections between the processes of a job.
 
-Both ends of a new connection show by HMAC-SHA256 that they know the job's secret, without sending
-it. Every message then carries a keyed checksum (BLAKE2) over its content and its number, so that
-none can be forged, changed, repeated or left out; on loopback, which cannot be intercepted, arrays
-are left out of it. A message is JSON and some byte strings; nothing is unpickled. Before the proof
-a peer can send a few bytes of a fixed size, for a few seconds.
+Both ends of a new connection prove by HMAC-SHA256 that they know the job's secret, without sending
+it. Every message has a keyed checksum (BLAKE2) of its content and number, so that none can be
+forged, changed, repeated or dropped; on loopback, which cannot be intercepted, the checksum
+excludes arrays. A message is JSON and byte strings; nothing is unpickled. Before the proof, a peer
+can send only a few bytes within a few seconds.
 
 Messages are not encrypted: whoever can read the network can read them.
 """
@@ -33,19 +33,19 @@ from ..error import MXNetError
 
 SECRET = "MXNET_JOB_SECRET"
 GREETING = b"MXNext1\n"
-PREFIX = struct.Struct("<IQ")  # bytes of the JSON text, and of all byte strings together
+PREFIX = struct.Struct("<IQ")  # maximum bytes of the JSON, and of all byte strings
 TAG_BYTES = 32
 NONCE_BYTES = 32
 MAX_TEXT_BYTES = 64 << 20
 MAX_DATA_BYTES = 64 << 30
-CHUNK_BYTES = 64 << 20  # memory grows with what arrives, not with what a length claims
+CHUNK_BYTES = 64 << 20  # allocate by received bytes, not by the declared length
 PROOF_SECONDS = 5.0
 SO_ATTACH_FILTER = 26  # of Linux
-MAX_UNPROVEN = 256  # connections at a time that have not shown the secret
+MAX_UNPROVEN = 256  # maximum number of connections without proof of the secret
 
 
 class ChannelError(MXNetError, ConnectionError):
-    """A connection between processes of a job broke, or its other end is not part of the job."""
+    """Raised if a connection of the job breaks, or its other end is not part of the job."""
 
     __str__ = MXNetError.__str__
 
@@ -56,7 +56,7 @@ def read_secret() -> bytes:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine's own loopback address.
+    """Return whether a host is this machine's loopback address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("10.0.0.1")
     (True, True, False)
@@ -70,7 +70,7 @@ def is_loopback(host: str) -> bool:
 
 
 def escape(text: object, limit: int = 1000) -> str:
-    r"""Return text of another process for messages: one truncated line without control codes.
+    r"""Sanitize text of another process: one truncated line without control characters.
 
     >>> escape("no\x1b[2J file")
     'no\\x1b[2J file'
@@ -81,13 +81,13 @@ def escape(text: object, limit: int = 1000) -> str:
 
 
 class Channel:
-    """One authenticated connection, made by `connect` or a `Listener`; each direction has a key."""
+    """An authenticated connection of `connect` or a `Listener`; each direction has a key."""
 
     def __init__(self, sock: socket.socket, send_key: bytes, receive_key: bytes) -> None:
         self._socket = sock
         self._keys = [send_key, receive_key]
         self._counts = [0, 0]  # messages sent and received
-        # On loopback only the system itself could change arrays in transit.
+        # On loopback only the system could change arrays in transit.
         self._is_local = is_loopback(str(sock.getpeername()[0]))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -143,7 +143,7 @@ class Channel:
         return content, parts
 
     def has_input(self, seconds: float) -> bool:
-        """Wait for the beginning of a message or the end of the connection."""
+        """Wait for a message or the end of the connection."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         return bool(poll.poll(seconds * 1000))
@@ -156,7 +156,7 @@ class Channel:
             raise _lost(error) from None
 
     def close(self) -> None:
-        """Close the connection; calls that wait at either end raise an error."""
+        """Close the connection; waiting calls at both ends raise an error."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -206,11 +206,11 @@ def connect(host: str, port: int, seconds: float, secret: bytes | None = None) -
 
 def _prove_as_client(sock: socket.socket, secret: bytes, seconds: float) -> Channel:
     sock.settimeout(seconds)
-    if sock.getsockname() == sock.getpeername():  # TCP connected a free port to itself
+    if sock.getsockname() == sock.getpeername():  # TCP has connected a free port to itself
         raise ChannelError("nothing listens there")
     hello = _read(sock, len(GREETING) + NONCE_BYTES)
     if not hello.startswith(GREETING):
-        raise ChannelError("what listens there is not part of an MXNext job")
+        raise ChannelError("the listener is not part of an MXNext job")
     nonce = os.urandom(NONCE_BYTES)
     nonces = bytes(hello[len(GREETING) :]) + nonce
     sock.sendall(nonce + _prove(secret, "client", nonces))
@@ -238,7 +238,7 @@ def _prove_as_server(sock: socket.socket, secret: bytes) -> Channel:
 
 
 class Listener:
-    """Accepts connections, and serves each that proves the secret in a thread of its own.
+    """Accepts connections; each one that proves the secret is served by its own thread.
 
     If `host` is not an address of this machine (but of a proxy, for example), it listens on all
     interfaces. Port 0 means any free port. The default secret is that of this process's job.
@@ -250,7 +250,7 @@ class Listener:
         self._serve, self._secret = serve, read_secret() if secret is None else secret
         self._socket = _bind(host, port)
         self.port: int = self._socket.getsockname()[1]
-        self.strangers = 0  # connections that did not prove the secret
+        self.strangers = 0  # connections without proof of the secret
         self._unproven: dict[socket.socket, None] = {}  # oldest first
         self._lock = threading.Lock()
         threading.Thread(target=self._accept, name="mxnet-listener", daemon=True).start()
@@ -315,11 +315,11 @@ def _bind(host: str, port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def closing_listeners() -> Iterator[None]:
-    """At the end of the block, refuse further connections to sockets that began to listen in it.
+    """At the end of the block, refuse new connections to sockets opened in it.
 
-    Gloo listens for as long as its process group lives, although its members are connected when
-    the group has been made, and aborts the process when strangers use up its file descriptors.
-    Linux drops what arrives at a socket with a filter that accepts nothing.
+    Gloo keeps listening while its process group lives, although its members are connected after
+    creation, and aborts the process if strangers exhaust its file descriptors. A socket filter that
+    accepts nothing makes Linux drop new connections.
     """
     before = _listening_descriptors()
     yield

@@ -1,7 +1,6 @@
-"""Horovod's names for exchanges of arrays and objects between workers.
+"""Horovod's collectives of arrays and objects.
 
-Before an exchange the workers compare their arguments: if arrays do not match, all of
-them raise the same error.
+Workers compare their arguments first: if they do not match, all raise the same error.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _counts: dict[str, int] = {}
 
 
 def _name(kind: str, name: str | None) -> str:
-    """Return the name of a collective; without one, collectives are numbered."""
+    """Return the name of a collective, by default numbered."""
     if name is not None:
         return f"{kind}.{name}"
     _counts[kind] = _counts.get(kind, 0) + 1
@@ -81,7 +80,7 @@ def _describe(tensor: Tensor, rows: bool = True) -> str:
 
 def _choose_op(kind: str, average: bool | None, op: int | None) -> int:
     if average is not None and op is not None:
-        raise InvalidValue(f"{kind}: give average or op, not both.")
+        raise InvalidValue(f"{kind}: pass average or op, not both.")
     if op is None:
         return Sum if average is False else Average
     if op == Adasum:
@@ -112,15 +111,15 @@ def allreduce_in_place(
     Parameters
     ----------
     names
-        The same on all workers.
+        Names of the collectives, equal on all workers.
     arrays
-        One for each name.
+        One array per name.
     op
         `Average`, `Sum`, `Min`, `Max` or `Product`.
     scales
-        Factors before and after.
+        Factors before and after the collective.
     process_set
-        The workers that take part.
+        Workers that participate.
     """
     group = group_of(process_set)
     before, after = scales
@@ -156,13 +155,13 @@ def allreduce_(
     tensor
         The array.
     average
-        The older form of `op`: False for the sum.
+        Old form of `op`: False means `Sum`.
     name, priority
         Accepted for compatibility: collectives are matched by their order.
     prescale_factor, postscale_factor
         Factors before and after the collective.
     process_set
-        The workers that take part.
+        Workers that participate.
     op
         `Average` (the default), `Sum`, `Min`, `Max` or `Product`.
 
@@ -193,13 +192,13 @@ def allreduce(
     tensor
         The array.
     average
-        The older form of `op`: False for the sum.
+        Old form of `op`: False means `Sum`.
     name, priority
         Accepted for compatibility: collectives are matched by their order.
     prescale_factor, postscale_factor
         Factors before and after the collective. Integers are scaled as floats, and truncated.
     process_set
-        The workers that take part.
+        Workers that participate.
     op
         `Average` (the default), `Sum`, `Min`, `Max` or `Product`.
 
@@ -228,7 +227,7 @@ def grouped_allreduce_(
     tensors
         The arrays.
     average, name, priority, prescale_factor, postscale_factor, process_set, op
-        As of `allreduce`.
+        See `allreduce`.
 
     >>> mx.distributed.init()
     >>> len(mx.distributed.grouped_allreduce_([mx.nd.ones(2), mx.nd.ones(3)]))
@@ -258,7 +257,7 @@ def grouped_allreduce(
     tensors
         The arrays.
     average, name, priority, prescale_factor, postscale_factor, process_set, op
-        As of `allreduce`.
+        See `allreduce`.
 
     >>> mx.distributed.init()
     >>> [x.shape for x in mx.distributed.grouped_allreduce([mx.nd.ones(2), mx.nd.ones(3)])]
@@ -274,7 +273,7 @@ def allgather(
     priority: int = 0,
     process_set: ProcessSet = global_process_set,
 ) -> NDArray:
-    """Return the arrays of all workers, joined along their first dimension, which may differ.
+    """Concatenate the arrays of all workers along the first axis, whose size may differ.
 
     Parameters
     ----------
@@ -283,7 +282,7 @@ def allgather(
     name, priority
         Accepted for compatibility: collectives are matched by their order.
     process_set
-        The workers that take part.
+        Workers that participate.
 
     >>> mx.distributed.init()
     >>> mx.distributed.allgather(mx.nd.array([1, 2])).shape
@@ -298,14 +297,14 @@ def grouped_allgather(
     priority: int = 0,
     process_set: ProcessSet = global_process_set,
 ) -> list[NDArray]:
-    """Return several arrays of all workers, each joined along its first dimension.
+    """Concatenate each of several arrays of all workers along the first axis.
 
     Parameters
     ----------
     tensors
         The arrays.
     name, priority, process_set
-        As of `allgather`.
+        See `allgather`.
 
     >>> mx.distributed.init()
     >>> [x.shape for x in mx.distributed.grouped_allgather([mx.nd.ones(2), mx.nd.ones((3, 1))])]
@@ -333,18 +332,18 @@ def broadcast_(
     priority: int = 0,
     process_set: ProcessSet = global_process_set,
 ) -> NDArray:
-    """Overwrite an array by the one of a worker, and return it.
+    """Broadcast an array from a worker in place, and return it.
 
     Parameters
     ----------
     tensor
         The array.
     root_rank
-        Number of the worker whose value all get.
+        Rank of the worker whose value is broadcast.
     name, priority
         Accepted for compatibility: collectives are matched by their order.
     process_set
-        The workers that take part.
+        Workers that participate.
 
     >>> mx.distributed.init()
     >>> mx.distributed.broadcast_(mx.nd.array([1]), root_rank=0).asnumpy()
@@ -363,18 +362,18 @@ def broadcast(
     priority: int = 0,
     process_set: ProcessSet = global_process_set,
 ) -> NDArray:
-    """Return the array of a worker.
+    """Return the array of a worker, the root.
 
     Parameters
     ----------
     tensor
         The array.
     root_rank
-        Number of the worker whose value all get.
+        Rank of the worker whose value is broadcast.
     name, priority
         Accepted for compatibility: collectives are matched by their order.
     process_set
-        The workers that take part.
+        Workers that participate.
 
     >>> mx.distributed.init()
     >>> mx.distributed.broadcast(mx.nd.array([1]), root_rank=0).asnumpy()
@@ -402,14 +401,14 @@ def alltoall(
     Parameters
     ----------
     tensor : NDArray
-        Its rows go to the workers in order.
+        Array whose rows are sent to the workers in order.
     splits : list of int or NDArray, optional
-        How many rows go to each; then a pair is returned, the parts and how many rows came from
-        each worker. By default all get the same number.
+        Number of rows for each worker; by default equal. If given, a pair is returned: the parts,
+        and the number of rows from each worker.
     name, priority
         Accepted for compatibility: collectives are matched by their order.
     process_set
-        The workers that take part.
+        Workers that participate.
 
     >>> mx.distributed.init()
     >>> rows, counts = mx.distributed.alltoall(mx.nd.array([1, 2]), splits=[2])
@@ -435,7 +434,7 @@ def _read_splits(data: Tensor, splits: Any, size: int) -> tuple[list[int], str |
         return [rows // size] * size, problem
     values = plain(splits) if isinstance(splits, NDArray) else torch.as_tensor(splits)
     if values.is_floating_point() or values.is_complex():
-        return [], f"splits are integers, got {str(values.dtype).removeprefix('torch.')}"
+        return [], f"splits must be integers, got {str(values.dtype).removeprefix('torch.')}"
     counts = values.flatten().tolist()
     if len(counts) != size or min(counts, default=0) < 0 or sum(counts) > rows:
         return [], f"{rows} rows cannot be split as {counts} over {size} workers"
@@ -465,7 +464,7 @@ def reducescatter(
 ) -> NDArray:
     """Reduce an array over all workers, and return this worker's rows of the result.
 
-    Every worker gets the same number of rows, or the first ones one more.
+    Rows are divided evenly; the first workers may get one more.
 
     Parameters
     ----------
@@ -476,7 +475,7 @@ def reducescatter(
     name, priority
         Accepted for compatibility: collectives are matched by their order.
     process_set
-        The workers that take part.
+        Workers that participate.
     prescale_factor, postscale_factor
         Factors before and after the collective.
 
@@ -504,7 +503,7 @@ def grouped_reducescatter(
     tensors
         The arrays.
     op, name, priority, process_set, prescale_factor, postscale_factor
-        As of `reducescatter`.
+        See `reducescatter`.
 
     >>> mx.distributed.init()
     >>> len(mx.distributed.grouped_reducescatter([mx.nd.ones(2), mx.nd.ones(3)]))
@@ -533,8 +532,8 @@ def _dump_object(group: Group, obj: Any) -> bytes:
     """Return a pickled object, signed by the job's secret."""
     if group.job is not None and not group.job.is_trusted:
         raise MXNetError(
-            "Objects of workers are unpickled, which can run code, and this job on several "
-            f"machines has no secret: give all of its processes the same {SECRET}, as `mx launch` "
+            "Received objects are unpickled, which can run code, and this job on several machines "
+            f"has no secret: set for all of its processes the same {SECRET}, as `mx launch` "
             "does, or set MXNET_ALLOW_UNSIGNED_JOBS=1 on a network that you trust."
         )
     data = pickle.dumps(obj)
@@ -544,7 +543,7 @@ def _dump_object(group: Group, obj: Any) -> bytes:
 def _load_object(group: Group, signed: bytes) -> Any:
     tag, data = signed[:_TAG_BYTES], signed[_TAG_BYTES:]
     if not hmac.compare_digest(tag, hmac.digest(read_secret(), data, "sha256")):
-        raise MXNetError("An object does not carry the signature of this job; it is not read.")
+        raise MXNetError("A received object does not have the signature of this job.")
     return pickle.loads(data)
 
 
@@ -554,18 +553,18 @@ def broadcast_object(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Return the object of a worker, which travels pickled and signed by the job's secret.
+    """Return the object of a worker, sent as a pickle signed by the job's secret.
 
     Parameters
     ----------
     obj
         The object; anything that can be pickled.
     root_rank
-        Number of the worker whose value all get.
+        Rank of the worker whose value is broadcast.
     name
         Accepted for compatibility: collectives are matched by their order.
     process_set
-        The workers that take part.
+        Workers that participate.
 
     >>> mx.distributed.init()
     >>> mx.distributed.broadcast_object("settings")
@@ -590,7 +589,7 @@ def allgather_object(
     name
         Accepted for compatibility: collectives are matched by their order.
     process_set
-        The workers that take part.
+        Workers that participate.
 
     >>> mx.distributed.init()
     >>> mx.distributed.allgather_object("me")
@@ -602,14 +601,14 @@ def allgather_object(
 
 
 def start_timeline(file_path: str | Path, mark_cycles: bool = False) -> None:
-    """Record operators and collectives of rank 0 by the profiler, for `stop_timeline` to write.
+    """Start profiling operators and collectives of rank 0; `stop_timeline` writes the trace.
 
     Parameters
     ----------
     file_path
-        Where to write the trace.
+        Path of the trace.
     mark_cycles
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> mx.distributed.init()
     >>> mx.distributed.start_timeline("timeline.json")
@@ -621,7 +620,7 @@ def start_timeline(file_path: str | Path, mark_cycles: bool = False) -> None:
 
 
 def stop_timeline() -> None:
-    """Write what was recorded since `start_timeline`.
+    """Write the trace recorded since `start_timeline`.
 
     >>> mx.distributed.init()
     >>> mx.distributed.start_timeline("timeline.json")

@@ -1,4 +1,4 @@
-"""`Group`: the workers of this job, and collectives between them that raise instead of hanging."""
+"""`Group`: the workers of this job, and collectives that raise instead of hanging."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NOT_LAUNCHED = (
     "the program with `mx launch -n 4 python train.py`, with torchrun, or with MXNet's launch.py; "
     "or use kvstore 'device' in one process."
 )
-SLICE = datetime.timedelta(seconds=1)  # duration of one wait between checks of the monitor
+SLICE = datetime.timedelta(seconds=1)  # seconds of a wait between checks of the monitor
 
 
 class Group:
@@ -57,25 +57,26 @@ class Group:
     def __init__(self, job: Job | None = None) -> None:
         self.job = job
         self.rank, self.size, self.hosts = 0, 1, [""]
-        self.monitor: Any = None  # a HeartbeatMonitor, unless the program was started alone
+        self.monitor: Any = None  # a HeartbeatMonitor, unless there is no job
         self.store: Any = None
-        self._processes: Any = None  # torch's process group; None is that of all workers
-        self._side: Any = None  # a second process group, for small facts between large collectives
-        self.bytes_sent = 0  # payload that this rank has sent in reductions and gathers
-        self.reducer: Any = None  # for sums that no store makes
+        self._processes: Any = None  # torch's process group; None: all workers
+        # A second process group, for small messages between large collectives.
+        self._side: Any = None
+        self.bytes_sent = 0  # bytes that this rank has sent in reductions and gathers
+        self.reducer: Any = None  # for sums without a store
         self.is_closed = False
         self.timeout = env.get("MXNET_KVSTORE_TIMEOUT")
         if job is not None:
             self._connect(job)
-        elif dist.is_initialized():  # by the program itself
+        elif dist.is_initialized():  # initialized by the program
             self.rank, self.size = dist.get_rank(), dist.get_world_size()
             self._side = dist.new_group(backend="gloo")
             self.hosts = self.gather_text(socket.gethostname(), "hosts")
         self.local_rank, self.local_size = self._local_rank_and_size()
-        self.ranks = list(range(self.size))  # of the members, among all workers
+        self.ranks = list(range(self.size))  # ranks of the members among all workers
 
     def split(self, ranks: Sequence[int]) -> Group:
-        """Return the group of some of the workers; all workers must make this call together.
+        """Return the group of some workers; all workers must call it together.
 
         On the other workers the new group has the rank -1 and cannot be used.
         """
@@ -94,7 +95,7 @@ class Group:
         members: Members = join(job)
         self.rank, self.size, self.hosts = members.rank, job.size, members.hosts
         self.store = members.store
-        self._server = members.server  # lives as long as the group
+        self._server = members.server  # kept as long as the group
         self.monitor = HeartbeatMonitor(
             members.store.clone(),
             self.rank,
@@ -103,7 +104,7 @@ class Group:
             serves=members.server is not None,
             rendezvous=job.describe_rendezvous(members.hosts[0]),
         )
-        self.monitor.start()  # a worker may be lost while the others connect to it
+        self.monitor.start()  # a worker may fail while the others connect to it
         with closing_listeners():
             self._start_processes(members.store)
         atexit.register(self._abandon)
@@ -116,7 +117,7 @@ class Group:
                 store=dist.PrefixStore("torch", store),
                 rank=self.rank,
                 world_size=self.size,
-                # Our own limit comes first, with an error that names the late rank.
+                # The monitor's limit is shorter, and its error names the late rank.
                 timeout=datetime.timedelta(seconds=self.timeout + 60),
             )
         if self.size > 1:
@@ -154,7 +155,7 @@ class Group:
         return tensor
 
     def gather(self, tensor: Tensor, what: str, on: Any = None) -> Tensor:
-        """Return the tensors of all ranks, which have one shape, stacked by rank."""
+        """Stack the tensors of all ranks, which have the same shape."""
         if self.size == 1:
             return tensor.unsqueeze(0)
         self.bytes_sent += (self.size - 1) * tensor.numel() * tensor.element_size()
@@ -203,11 +204,11 @@ class Group:
         return [row[:length].numpy().tobytes() for row, length in zip(rows, lengths, strict=True)]
 
     def gather_text(self, text: str, what: str) -> list[str]:
-        """Return the texts of all ranks."""
+        """Return the strings of all ranks."""
         return [data.decode() for data in self.gather_bytes(text.encode(), what)]
 
     def agree(self, facts: str, what: str) -> None:
-        """Raise on all ranks, with the facts of each, unless they are equal."""
+        """Raise on all ranks unless `facts` are equal; the error shows those of each rank."""
         values = self.gather_text(facts, f"a comparison of {what}")
         if len(set(values)) > 1:
             raise Disagreement(f"Workers differ in {what}: {ranks_of(values)}.")
@@ -223,7 +224,7 @@ class Group:
         return [row[:length] for row, length in zip(rows, lengths, strict=True)]
 
     def barrier(self, what: str = "a barrier") -> None:
-        """Wait until all ranks are here."""
+        """Wait for all ranks."""
         self.sum(torch.zeros(1), what)
 
     # -- waiting ------------------------------------------------------------------------------
@@ -243,7 +244,7 @@ class Group:
             if failure is not None:
                 raise failure
         try:
-            work.wait()  # returns, or raises what broke it
+            work.wait()  # returns, or raises its error
         except RuntimeError as error:
             raise self._lost(error, what, start) from None
         monitor.leave()
@@ -288,7 +289,7 @@ class Group:
         return ", ".join(f"rank {rank} on {host}" for rank, host in pairs)
 
     def _lost(self, error: RuntimeError, what: str, start: float) -> WorkerFailed:
-        """Return the error for a broken connection, with the rank that was lost."""
+        """Return the error for a broken connection, with the lost rank."""
         monitor = self.monitor
         monitor.suspect()
         failure = monitor.wait_for_failure(monitor.heartbeat + 5)
@@ -319,7 +320,7 @@ def _ends_soon(work: Any) -> bool:
     """Wait for a collective until the next check of the monitor; return whether it ended."""
     try:
         work.wait(SLICE)
-    except RuntimeError:  # the time is over, or the collective is broken
+    except RuntimeError:  # the time is up, or the collective failed
         return work.is_completed()
     return True
 
@@ -335,7 +336,7 @@ def current_group() -> Group | None:
 def join_group(alone: bool = False) -> Group:
     """Return this process's group; the first call joins the job that the launcher described.
 
-    With `alone`, a program without a launcher continues as the only worker.
+    With `alone`, a program without a launcher is the only worker.
     """
     global _current
     if _current is None:
@@ -355,7 +356,7 @@ def leave_group() -> None:
 
 
 def ranks_of(values: Sequence[Any]) -> str:
-    """Return values by rank as text, with equal ones grouped.
+    """Format values by rank, with equal ones grouped.
 
     >>> ranks_of(["(2,)", "(3,)", "(2,)"])
     'rank 0, 2: (2,); rank 1: (3,)'

@@ -1,8 +1,8 @@
-"""`HeartbeatMonitor`: heartbeats of all ranks, so that a rank that fails is named to all others.
+"""`HeartbeatMonitor`: heartbeats of all ranks, to report a failed rank to all others.
 
-Each rank has a thread that writes a heartbeat to the job's key-value service once a second, and
-reads the heartbeat of the next rank only, so the cost does not grow with the number of workers.
-The first who finds a failure writes it down as the failure, which ends every rank.
+Each rank has a thread that writes a heartbeat to the job's key-value service every second, and
+reads only that of the next rank, so the cost does not grow with the number of workers. The first
+rank that detects a failure publishes it, which ends all ranks.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ..error import MXNetError
 from .channel import escape
 from .store import JobStore
 
-GRACE_SECONDS = 5.0  # in which a rank may end by itself after a failure
-OWN_WORK = "its own work"  # what a rank does that is in no collective
-LINGER_SECONDS = 30.0  # for which the host of the rendezvous waits at the end
+GRACE_SECONDS = 5.0  # seconds in which a rank may exit by itself after a failure
+OWN_WORK = "its own work"  # state of a rank outside of collectives
+LINGER_SECONDS = 30.0  # seconds that the rank of the rendezvous waits at exit
 NO_BEAT = {"n": None, "host": "unknown host", "pid": 0, "round": -1, "doing": "nothing", "for": 0.0}
 
 
 class WorkerFailed(MXNetError):
-    """Raised if another worker was lost, failed or is missing; the job cannot continue.
+    """Raised if another worker failed or is missing; the job cannot continue.
 
     >>> issubclass(mx.distributed.WorkerFailed, mx.base.MXNetError)
     True
@@ -39,16 +39,16 @@ class WorkerFailed(MXNetError):
 
 
 def silence_limit() -> float:
-    """Return the seconds of silence after which a process counts as lost."""
+    """Return the seconds of silence after which a process is considered lost."""
     name = "MXNET_KVSTORE_HEARTBEAT"
     return env.get(name) if name in os.environ else env.get("PS_HEARTBEAT_TIMEOUT") or env.get(name)
 
 
 class HeartbeatMonitor:
-    """Sends the heartbeat of this rank, and monitors that of the next one.
+    """Sends the heartbeat of this rank, and monitors the next one.
 
-    A rank that is silent for `heartbeat` seconds is lost. The monitor needs a connection to the
-    store of its own. The process that serves the rendezvous must be the last to leave.
+    A rank that is silent for `heartbeat` seconds is lost. The monitor has its own connection to the
+    store. The process that serves the rendezvous leaves last.
     """
 
     def __init__(
@@ -62,17 +62,18 @@ class HeartbeatMonitor:
     ) -> None:
         self.store, self.rank, self.size, self.heartbeat = store, rank, size, heartbeat
         self.serves, self.rendezvous = serves, rendezvous
-        # Over a link that is cut, an answer would be waited for in vain.
+        # Do not wait for answers over a broken link.
         store.set_timeout(datetime.timedelta(seconds=heartbeat))
         self.interval = min(1.0, heartbeat / 4)
         self.failure: dict[str, Any] | None = None
-        self.has_failed = False  # the main thread has raised, or is about to
-        self.has_unfinished = False  # a collective was given up: torch may still wait in it
+        self.has_failed = False  # the main thread has raised or is raising
+        self.has_unfinished = False  # a collective was abandoned: torch may still wait in it
         self.doing: tuple[int, str, float] = (0, "setup", time.monotonic())
         self.host = socket.gethostname()
         self._next = (rank + 1) % size
         self._seen: tuple[int | None, float] = (None, time.monotonic())
-        self._left: tuple[int, str, int] | None = None  # who has left, before a connection broke
+        # Ranks that had left before a connection broke.
+        self._left: tuple[int, str, int] | None = None
         self._beats = 0
         self._stop = threading.Event()
         self._main = threading.main_thread().ident
@@ -81,7 +82,7 @@ class HeartbeatMonitor:
     # -- this rank ----------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start sending heartbeats, and report how the process ends."""
+        """Start sending heartbeats and reporting errors."""
         self._beat()
         self._thread.start()
         self._previous_hook = sys.excepthook
@@ -89,7 +90,7 @@ class HeartbeatMonitor:
         atexit.register(self.stop)
 
     def enter(self, what: str) -> None:
-        """Record the collective that the main thread is in."""
+        """Record the current collective of the main thread."""
         self.doing = (self.doing[0] + 1, what, time.monotonic())
 
     def leave(self) -> None:
@@ -105,8 +106,8 @@ class HeartbeatMonitor:
         self._stop.set()
         if sys.excepthook == self._on_uncaught:
             sys.excepthook = self._previous_hook
-        # As long as its last request may take: a thread that comes back from torch when Python has
-        # ended would abort the process.
+        # Wait for its last request: a thread that returns from torch after Python's exit would
+        # abort the process.
         self._thread.join(self.interval + self.heartbeat)
         with contextlib.suppress(RuntimeError):
             self.store.set(f"left/{self.rank}", "finished")
@@ -114,7 +115,7 @@ class HeartbeatMonitor:
                 self._linger()
 
     def _linger(self) -> None:
-        """Wait for the others to leave, also after a failure, so that all can read it."""
+        """Wait for the others to leave, also after a failure, so that all can read the error."""
         start = time.monotonic()
         while True:
             failure = read_failure(self.store)
@@ -144,7 +145,7 @@ class HeartbeatMonitor:
         return self.failure
 
     def suspect(self) -> None:
-        """Report a broken connection to all ranks; silent ranks now count as lost sooner."""
+        """Report a broken connection to all ranks; silent ranks are then considered lost sooner."""
         with contextlib.suppress(RuntimeError):
             self.store.set("suspect", "1")
 
@@ -162,7 +163,7 @@ class HeartbeatMonitor:
         return self.failure
 
     def describe(self, what: str, seconds: float, failure: dict[str, Any] | None = None) -> str:
-        """Return the one error message: who failed, where and how, and what this rank was doing."""
+        """Return the error message: the failed rank, where and how, and this rank's operation."""
         cause = describe_cause(failure or self.failure or {})
         return f"{cause}. Rank {self.rank} on {self.host} was in {what} for {seconds:.1f} s."
 
@@ -175,7 +176,7 @@ class HeartbeatMonitor:
                 self._beat()
                 self._look()
                 heard = time.monotonic()
-            except Exception:  # of the connection to the store: this thread must not die of any
+            except Exception:  # connection errors must not end this thread
                 silent = time.monotonic() - heard
                 if silent > self.heartbeat and self.failure is None:
                     why = (
@@ -203,7 +204,7 @@ class HeartbeatMonitor:
         self.failure = self.failure or read_failure(self.store)
 
     def _look(self) -> None:
-        """Read the next rank's heartbeat; report a failure after too long a silence."""
+        """Read the next rank's heartbeat; report a failure after the limit of silence."""
         if self.failure is not None:
             return
         is_suspected = self.store.check(["suspect"])
@@ -243,16 +244,16 @@ class HeartbeatMonitor:
 
 
 def end_process(last_words: str = "") -> NoReturn:
-    """End this process at once with status 1, even if its output pipe is closed."""
+    """End this process immediately with status 1, even if its output pipe is closed."""
     for stream, text in ((sys.stdout, ""), (sys.stderr, last_words)):
-        with contextlib.suppress(OSError, ValueError):  # the launcher may be what is gone
+        with contextlib.suppress(OSError, ValueError):  # the launcher may be gone
             stream.write(text)
             stream.flush()
     os._exit(1)
 
 
 def parse_record(data: bytes) -> dict[str, Any] | None:
-    """Return a record of the key-value service, with its texts escaped; None if it is damaged.
+    """Parse a record of the key-value service and sanitize its strings; None if damaged.
 
     >>> parse_record(b'{"host": "a"}'), parse_record(b"]")
     ({'host': 'a'}, None)
@@ -267,7 +268,7 @@ def parse_record(data: bytes) -> dict[str, Any] | None:
 
 
 def parse_failure(data: bytes) -> dict[str, Any] | None:
-    """Return who failed and why; None if the record is damaged."""
+    """Return the failed rank and the reason; None if the record is damaged."""
     record = parse_record(data)
     if record is None or not {"rank", "host", "pid", "why"} <= record.keys():
         return None
@@ -280,7 +281,7 @@ def read_failure(store: Any) -> dict[str, Any] | None:
 
 
 def describe_cause(failure: dict[str, Any]) -> str:
-    """Return who failed, where and how.
+    """Describe the failed rank, where and how it failed.
 
     >>> describe_cause({"rank": 1, "host": "node7", "pid": 4711, "why": "was killed"})
     'Rank 1 on node7 (pid 4711) was killed'
@@ -292,12 +293,12 @@ def describe_cause(failure: dict[str, Any]) -> str:
 
 
 def describe_line(beat: dict[str, Any]) -> str:
-    """Return the line of the program that a heartbeat names, for messages."""
+    """Describe the line of the program in a heartbeat."""
     return f" (at {beat['at']})" if beat.get("at") else ""
 
 
 def _line_of(thread: int | None) -> str:
-    """Return the line of the program that a thread is at, outside of this package."""
+    """Return the current line of a thread outside of this package."""
     frame = sys._current_frames().get(thread or 0)
     package = str(Path(__file__).parent.parent)
     while frame is not None and frame.f_code.co_filename.startswith((package, "<frozen")):

@@ -1,4 +1,4 @@
-"""Horovod's names for membership: joining the job, ranks and sizes, process sets."""
+"""Horovod's functions for joining the job, ranks, sizes and process sets."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ __all__ = [
 
 
 class ProcessSet:
-    """Some of the workers, to which collectives can be limited by ``process_set=``.
+    """A subset of the workers, for the argument ``process_set`` of collectives.
 
     Parameters
     ----------
     ranks
-        Numbers of the workers.
+        Ranks of the workers.
 
     >>> mx.distributed.ProcessSet([2, 0]).ranks
     [0, 2]
@@ -62,7 +62,7 @@ class ProcessSet:
         return group_of(self, is_member=False).size
 
     def rank(self) -> int:
-        """Return the number of this worker in the set."""
+        """Return the rank of this worker in the set."""
         return group_of(self).rank
 
     def included(self) -> bool:
@@ -80,7 +80,7 @@ _sets: dict[int, tuple[ProcessSet, Group]] = {}
 
 
 def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
-    """Add a set of workers and return it; all workers must make this call.
+    """Add a set of workers and return it; all workers must call it.
 
     Parameters
     ----------
@@ -97,9 +97,11 @@ def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
     group = world()
     ranks = process_set.ranks
     if not ranks or not set(ranks) <= set(group.ranks):
-        raise InvalidValue(f"A process set has some of the ranks 0 to {group.size - 1}: {ranks}.")
+        raise InvalidValue(
+            f"A process set must be a subset of the ranks 0 to {group.size - 1}: {ranks}."
+        )
     if process_set is global_process_set or any(s.ranks == ranks for s, _ in _sets.values()):
-        raise InvalidValue(f"There is a process set of the ranks {ranks} already.")
+        raise InvalidValue(f"There already is a process set of the ranks {ranks} already.")
     group.agree(str(ranks), "a process set to add")
     process_set.process_set_id = max(_sets, default=0) + 1
     _sets[process_set.process_set_id] = process_set, group.split(ranks)
@@ -107,12 +109,12 @@ def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
 
 
 def remove_process_set(process_set: ProcessSet) -> bool:
-    """Remove a set that was added; return whether it was there.
+    """Remove a set; return whether it existed.
 
     Parameters
     ----------
     process_set
-        The set. That of all workers cannot be removed.
+        The set. The global set cannot be removed.
 
     >>> mx.distributed.remove_process_set(mx.distributed.global_process_set)
     False
@@ -148,7 +150,7 @@ def init(
     comm
         Accepted for compatibility.
     process_sets : list of ProcessSet, optional
-        Sets to add at once; "dynamic" is accepted, as sets can always be added later.
+        Sets to add; "dynamic" is accepted, because sets can always be added later.
 
     >>> mx.distributed.init()
     >>> mx.distributed.rank(), mx.distributed.size()
@@ -189,7 +191,7 @@ def world() -> Group:
 
 
 def rank() -> int:
-    """Return the number of this worker, from 0.
+    """Return the rank of this worker, from 0.
 
     >>> mx.distributed.init()
     >>> mx.distributed.rank()
@@ -209,7 +211,7 @@ def size() -> int:
 
 
 def local_rank() -> int:
-    """Return the number of this worker among those of its host.
+    """Return the rank of this worker on its host.
 
     >>> mx.distributed.init()
     >>> mx.distributed.local_rank()
@@ -229,7 +231,7 @@ def local_size() -> int:
 
 
 def cross_rank() -> int:
-    """Return the number of this host.
+    """Return the index of this host.
 
     >>> mx.distributed.init()
     >>> mx.distributed.cross_rank()
@@ -266,7 +268,7 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
     Parameters
     ----------
     process_set
-        The workers that take part.
+        Workers that participate.
 
     >>> mx.distributed.init()
     >>> mx.distributed.barrier()

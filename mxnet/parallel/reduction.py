@@ -1,13 +1,13 @@
-"""Sums of many tensors over all ranks, in few messages, sent while others are packed.
+"""Sums of many tensors over all ranks in few messages, sent while others are packed.
 
-Tensors are copied side by side into flat buffers, at most a given size each, which are summed
-one after the other. The last elements of a buffer are a signature of what is in it: the ranks
-see from its sum whether all meant the same.
+Tensors are copied into flat buffers of limited size, which are summed one after the other. The last
+elements of a buffer are a signature of its content; its sum shows whether all ranks have sent the
+same keys.
 
-`OverlappedSums` starts sums during backward. It puts gradients into buckets from the last parameter
-to the first, the order in which backward computes them. A full bucket leaves at once; the last one
-leaves with the step, and carries a mark if on any worker a gradient was changed after it had left.
-Then all workers sum everything again.
+`OverlappedSums` starts sums during backward. It collects gradients in buckets from the last
+parameter to the first, the order of backward. A full bucket is sent immediately; the last one is
+sent with the step, with a flag if a gradient was changed after it was sent. In that case all
+workers sum everything again.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from ..runtime.gradients import watch
 from ..runtime.recording import graph_tensor
 from .group import Disagreement, Group, ranks_of
 
-BITS = 16  # of a signature, one element for each
-MAX_PLANS = 1024  # of lists of keys
-MAX_FREE_SIZES = 64  # of buffers that are kept
+BITS = 16  # bytes of a signature, one element each
+MAX_PLANS = 1024  # maximum number of cached key lists
+MAX_FREE_SIZES = 64  # maximum number of cached buffers
 
 
 class Bucket:
@@ -56,7 +56,7 @@ class PendingBucket:
 
     @property
     def what(self) -> str:
-        """What is summed, as text for errors."""
+        """Description of the sums for errors."""
         keys = self.bucket.keys
         if len(keys) > 3:
             return f"the sum of {len(keys)} keys, {keys[0]} to {keys[-1]}"
@@ -83,7 +83,7 @@ class PendingBucket:
 class Reducer:
     """Sums lists of tensors over the ranks of a group.
 
-    Floating-point tensors are sent in the type `wire`, by default their own.
+    Floating-point tensors are sent with the data type `wire`, by default their own.
     """
 
     def __init__(self, group: Group, wire: torch.dtype | None = None) -> None:
@@ -91,7 +91,7 @@ class Reducer:
         self.limit = int(env.get("MXNET_KVSTORE_BUCKET_MB") * 2**20)
         self.rounds = 0
         self._plans: dict[tuple, list[Bucket]] = {}
-        self._free: dict[tuple, list[Tensor]] = {}  # buffers of earlier rounds
+        self._free: dict[tuple, list[Tensor]] = {}  # cached buffers
 
     def start(self, keys: Sequence[Any], tensors: Sequence[Tensor], facts: str = "") -> Reduction:
         """Start to sum tensors; `facts` must be the same text on all ranks.
@@ -106,12 +106,12 @@ class Reducer:
         return Reduction(self, pending, facts)
 
     def sums(self, keys: Sequence[Any], tensors: Sequence[Tensor]) -> Iterator[tuple[Any, Tensor]]:
-        """Sum tensors, and yield each key with its sum, which is valid until the next one."""
+        """Sum tensors; yield each key with its sum, which is valid until the next iteration."""
         for bucket in self.start(keys, tensors).buckets():
             yield from bucket.sums().items()
 
     def plan(self, keys: Sequence[Any], tensors: Sequence[Tensor]) -> list[Bucket]:
-        """Return the buckets of tensors; the ranks first agree on new lists of keys."""
+        """Return the buckets of tensors; ranks first verify new key lists."""
         signature = (*keys, *((t.shape, t.dtype, t.device.type) for t in tensors))
         plan = self._plans.get(signature)
         if plan is None:
@@ -144,10 +144,10 @@ class Reducer:
         bits = [float(code >> k & 1) for k in range(BITS)]
         return dtype, torch.tensor([*flags, *bits], dtype=dtype, device=bucket.device)
 
-    # Fresh memory of some megabytes costs more than filling it: buffers are kept.
+    # Buffers are cached: allocating megabytes costs more than filling them.
 
     def take_buffer(self, size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-        """Return a flat tensor with any content."""
+        """Return an uninitialized flat tensor."""
         free = self._free.get((size, dtype, device))
         return free.pop() if free else torch.empty(size, dtype=dtype, device=device)
 
@@ -197,16 +197,16 @@ class Reduction:
         own = f"keys {', '.join(map(str, pending.bucket.keys))} {self.facts}".strip()
         texts = group.gather_text(own, "a comparison of keys")
         raise Disagreement(
-            f"Workers push different things at the same time: {ranks_of(texts)}. All workers must "
+            f"Workers push different keys at the same time: {ranks_of(texts)}. All workers must "
             "push and pull the same keys in the same order, with the same settings of the "
             "optimizer."
         )
 
 
 class OverlappedSums:
-    """Watches the gradients of some weights, and sends them in buckets.
+    """Watches the gradients of weights, and sends them in buckets.
 
-    The gradients must be ones that backward overwrites (``grad_req="write"``).
+    The gradients must have ``grad_req="write"``.
     """
 
     def __init__(self, reducer: Reducer, keys: Sequence[Any], weights: Sequence[NDArray]) -> None:
@@ -220,7 +220,7 @@ class OverlappedSums:
 
     @property
     def is_useful(self) -> bool:
-        """Whether there is more than the last bucket, which is sent with the step."""
+        """Whether there are buckets besides the last one, which is sent with the step."""
         return len(self._buckets) > 1
 
     def close(self) -> None:
@@ -231,14 +231,14 @@ class OverlappedSums:
     def _reset(self) -> None:
         self._missing = [set(bucket.indices) for bucket in self._buckets]
         self._sent_buckets: list[PendingBucket] = []
-        self._received: dict[int, Tensor] = {}  # found by the backward that runs now
-        self._sent: dict[int, Unchanged | None] = {}  # gradients as they left, in their arrays
+        self._received: dict[int, Tensor] = {}  # received in the current backward pass
+        self._sent: dict[int, Unchanged | None] = {}  # versions of sent gradients
 
     def _gradient(self, index: int) -> Tensor:
         return plain(self._weights[index]._grad.array)
 
     def receive(self, index: int, gradient: Tensor) -> None:
-        """Add a gradient; send full buckets, always in the same order."""
+        """Add a gradient; send full buckets in a fixed order."""
         self._received[index] = gradient
         self._missing[self._bucket_of[index]].discard(index)
         last = len(self._buckets) - 1
@@ -268,14 +268,14 @@ class OverlappedSums:
         )
 
     def watches(self, keys: Sequence[Any], weights: Sequence[NDArray]) -> bool:
-        """Return whether these weights and gradients are the watched ones."""
+        """Return whether these weights and gradients are watched."""
         return list(reversed(keys)) == self.keys and all(
             new._grad is record
             for new, record in zip(reversed(weights), self._records, strict=True)
         )
 
     def finish(self, facts: str, is_valid: bool = True) -> Reduction | None:
-        """Send what is left; return the sums, or None if all workers must sum again.
+        """Send the rest; return the sums, or None if all workers must sum again.
 
         `facts` must be the same on all workers; `is_valid` is whether this worker can use the sums.
         """

@@ -1,8 +1,8 @@
-"""Rendezvous of processes: the job in the launcher's variables, and which workers have arrived.
+"""Rendezvous of processes: the launcher's variables, and the arrival of workers.
 
-Understood are MXNet's own variables (``DMLC_*``), torchrun's (``RANK``, ``WORLD_SIZE``,
+Supported are MXNet's variables (``DMLC_*``), torchrun's (``RANK``, ``WORLD_SIZE``,
 ``MASTER_ADDR``), and for the rank those of MPI, Slurm and Kubernetes. Processes meet at the job's
-key-value service, which admits those that know the job's secret.
+key-value service, which requires the job's secret.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ RANKS = (
     "OMPI_COMM_WORLD_RANK",
     "PMI_RANK",
     "SLURM_PROCID",
-    "JOB_COMPLETION_INDEX",  # of an indexed job of Kubernetes
+    "JOB_COMPLETION_INDEX",  # index of a Kubernetes job
 )
 SIZES = ("WORLD_SIZE", "DMLC_NUM_WORKER", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
 LOCAL_SIZES = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
 ROLES = ("worker", "server", "scheduler")
-QUIET_SECONDS = 10.0  # of waiting, after which a process says what for
+QUIET_SECONDS = 10.0  # seconds of waiting after which a message is printed
 REMINDER_SECONDS = 30.0
 SIOCGIFADDR = 0x8915  # of Linux: the address of an interface
 
@@ -52,17 +52,17 @@ class Job:
     role: str
     size: int  # number of workers
     servers: int
-    rank: int | None  # None: ranks are given in the order of arrival
+    rank: int | None  # None: ranks are assigned in the order of arrival
     local_rank: int | None
     local_size: int | None
-    host: str  # of the rendezvous
+    host: str  # address of the rendezvous
     port: int
     has_scheduler: bool  # whether the rendezvous is served by a process that is not a worker
-    attempt: int  # how often the launcher has restarted the job
+    attempt: int  # number of restarts by the launcher
     has_agent: bool = False  # whether torchrun's agent is at that address
 
     def describe_rendezvous(self, first_host: str) -> str:
-        """Return the process and address that serve the rendezvous; `first_host` is rank 0's."""
+        """Describe the process that serves the rendezvous; `first_host` is rank 0's."""
         who = "the launcher or scheduler" if self.has_scheduler else f"rank 0 on {first_host}"
         return f"{who} at {self.host}:{self.port}"
 
@@ -73,7 +73,7 @@ class Job:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether access is limited to the job's owner, or open access is allowed."""
+        """Whether the job has a secret, is local, or may be unsigned."""
         unsigned = env.get("MXNET_ALLOW_UNSIGNED_JOBS")
         return bool(read_secret()) or self.is_local or unsigned
 
@@ -112,7 +112,7 @@ def read_job(variables: Mapping[str, str] | None = None) -> Job | None:
     if role not in ROLES:
         raise MXNetError(f"DMLC_ROLE={role!r} is not one of {', '.join(ROLES)}.")
     if rank is None and not by_scheduler:
-        raise MXNetError("MASTER_ADDR is set, but RANK is not: every process needs its number.")
+        raise MXNetError("MASTER_ADDR is set, but RANK is not: every process needs a rank.")
     if role == "worker" and rank is not None and not 0 <= rank < size:
         raise MXNetError(f"The rank {rank} is not among {size} workers, 0 to {size - 1}.")
     return Job(
@@ -134,7 +134,7 @@ def read_job(variables: Mapping[str, str] | None = None) -> Job | None:
 class Members:
     """The workers of a job, known after all have arrived."""
 
-    store: JobStore  # for torch's process groups and for our own small facts
+    store: JobStore  # store of torch's process groups and of small messages
     rank: int
     hosts: list[str]  # of every rank
     server: StoreServer | None  # of the rendezvous, if this process serves it
@@ -144,13 +144,14 @@ def serve_store(job: Job) -> StoreServer:
     """Serve the job's key-value service from this process."""
     if not job.is_trusted:
         warnings.warn(
-            f"This job has no secret: whoever can reach {job.host} can join it, read its weights "
-            f"and disturb it. Give all of its processes the same {SECRET}, as `mx launch` does, "
+            f"This job has no secret: anybody who can reach {job.host} can join it, read its "
+            f"weights and disturb it. Set for all of its processes the same {SECRET}, as `mx "
+            "launch` does, "
             "or set MXNET_ALLOW_UNSIGNED_JOBS=1 on a network that you trust.",
             stacklevel=2,
         )
     host, port = job.host, job.port
-    if job.has_agent:  # it has that port; ours is announced there
+    if job.has_agent:  # it uses that port; this port is announced there
         host, port = "127.0.0.1" if job.is_local else find_own_address(job.host), 0
     try:
         server = StoreServer(host, port)
@@ -165,7 +166,7 @@ def serve_store(job: Job) -> StoreServer:
 
 
 def find_own_address(toward: str) -> str:
-    """Return the address of this machine at which another host reaches it."""
+    """Return this machine's address as seen from another host."""
     if is_loopback(toward):
         return "127.0.0.1"
     kind, *_, address = socket.getaddrinfo(toward.strip("[]"), 9, type=socket.SOCK_DGRAM)[0]
@@ -184,7 +185,7 @@ def _announcement(job: Job) -> str:
 
 
 def open_store(job: Job, seconds: float) -> JobStore:
-    """Connect to the job's key-value service; print after a while what it is waiting for."""
+    """Connect to the job's key-value service; print a message if it takes long."""
     prefix = f"mxnet/{job.attempt}/"
     host, port, end = job.host, job.port, time.monotonic() + seconds
     server = "scheduler" if job.has_scheduler else "worker of rank 0"
@@ -218,9 +219,8 @@ def _say(text: str) -> None:
 def choose_interface(job: Job, own_host: str) -> None:
     """Set the network interface of torch's libraries.
 
-    It is DMLC_INTERFACE, loopback for a local job, or for Gloo that of `own_host`, the address by
-    which the rendezvous is reached: Gloo itself would look up the name of the host, which often
-    leads to loopback.
+    It is DMLC_INTERFACE, loopback for a local job, or for Gloo that of `own_host`, the address used
+    for the rendezvous: Gloo's default, the address of the host name, is often loopback.
     """
     name, libraries = os.environ.get("DMLC_INTERFACE"), ["GLOO", "NCCL"]
     if not name and job.is_local:
@@ -274,7 +274,7 @@ def _host_of(store: JobStore, rank: int) -> str:
 
 
 def _await_all(store: JobStore, job: Job, rank: int, seconds: float) -> None:
-    """Wait until all workers are here; the first one that gives up records why."""
+    """Wait for all workers; the first one that gives up records the reason."""
     keys = [f"here/{r}" for r in range(job.size)]
     start = time.monotonic()
     next_word = start + QUIET_SECONDS
@@ -286,12 +286,12 @@ def _await_all(store: JobStore, job: Job, rank: int, seconds: float) -> None:
             if now > start + seconds:
                 message = _describe_missing(store, keys, seconds)
                 store.set("incomplete", message)
-                time.sleep(1.0)  # this process may serve the rendezvous: let the others read
+                time.sleep(1.0)  # this process may serve the rendezvous: let the others read it
                 raise WorkerFailed(message)
             if now > next_word:
                 next_word = now + REMINDER_SECONDS
                 missing = [r for r, key in enumerate(keys) if not store.check([key])]
-                if set(range(rank)) <= set(missing):  # the lowest rank that is here speaks
+                if set(range(rank)) <= set(missing):  # the lowest rank present prints
                     _say(_describe_wait(missing, job, start + seconds - now))
             time.sleep(0.02)
     except dist.DistNetworkError:
@@ -299,7 +299,7 @@ def _await_all(store: JobStore, job: Job, rank: int, seconds: float) -> None:
 
 
 def _describe_wait(missing: list[int], job: Job, left: float) -> str:
-    """Return who is waited for.
+    """Describe the missing workers.
 
     >>> job = read_job({"RANK": "0", "WORLD_SIZE": "4", "MASTER_ADDR": "a", "MASTER_PORT": "9"})
     >>> _describe_wait([3], job, 290.0)

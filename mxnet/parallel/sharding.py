@@ -1,7 +1,7 @@
-"""Arrays that are split over the ranks: each owns a part, and receives only the sums of that part.
+"""Arrays sharded over the ranks: each rank owns a part, and receives only its sums.
 
-Together, `ShardedReducer` (every rank sends each part to its owner) and `Gathering` (every owner
-sends its part to all) send as many bytes as an all-reduce. In between, the owner alone updates.
+`ShardedReducer` (a reduce-scatter) and `Gathering` (an all-gather) together send the bytes of an
+all-reduce. In between, each owner updates its part.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..torch_private import foreach
 from .group import Group
 from .reduction import BITS, Bucket, PendingBucket, Reducer
 
-MIN_SPLIT_ELEMENTS = 4096  # arrays of fewer elements have one owner
-MAX_IN_FLIGHT = 2  # buckets that travel at the same time: each takes twice its size of memory
+MIN_SPLIT_ELEMENTS = 4096  # smaller arrays have one owner
+MAX_IN_FLIGHT = 2  # buckets in transit: each uses twice its size
 
 
 class Partition:
-    """Which rows of every array each rank owns; unless it `splits`, each array has one owner.
+    """Assignment of rows of arrays to ranks; unless it `splits`, each array has one owner.
 
     >>> partition = Partition(2, splits=True)
     >>> partition.add({"weight": (101, 100), "bias": (101,)})
@@ -34,7 +34,7 @@ class Partition:
     def __init__(self, size: int, splits: bool) -> None:
         self.size, self.splits = size, splits
         self._bounds: dict[Any, list[tuple[int, int]]] = {}
-        self._loads = [0] * size  # elements of each rank
+        self._loads = [0] * size  # number of elements per rank
 
     def __contains__(self, key: Any) -> bool:
         return key in self._bounds
@@ -68,7 +68,7 @@ def _parts(arrays: Sequence[Tensor], bounds: Sequence[Sequence[tuple[int, int]]]
 
 
 class PendingShards(PendingBucket):
-    """A bucket of which this rank receives its own rows, from every rank.
+    """A bucket of which this rank receives its rows from every rank.
 
     `received` has one row for each rank: the elements of all keys, flags and the signature.
     """
@@ -89,7 +89,7 @@ class PendingShards(PendingBucket):
             self.reducer.group.finish(self.work, self.what)
             first, *others = self._received.unbind(0)
             total = first.to(self.bucket.dtype, copy=True)
-            for row in others:  # in the order of ranks: the sum does not depend on who adds
+            for row in others:  # in rank order, so the sum does not depend on the owner
                 total.add_(row)
             self._total, self.work = total, None
             self.reducer.give_back(self.buffer)
@@ -101,7 +101,7 @@ class PendingShards(PendingBucket):
         return self.complete()[-count:].cpu()
 
     def sums(self) -> dict[Any, Tensor]:
-        """Return the sum of this rank's rows of each key that it owns a part of."""
+        """Return the sums of this rank's rows by key."""
         sizes = [shape.numel() for shape in self._shapes.values()]
         parts = self.complete()[: sum(sizes)].split(sizes)
         pairs = zip(self._shapes.items(), parts, strict=True)
@@ -113,9 +113,9 @@ class PendingShards(PendingBucket):
 
 
 class ShardedReducer(Reducer):
-    """Sums tensors over ranks; each rank gets the parts that it owns.
+    """Sums tensors over ranks; each rank gets its own parts.
 
-    The partition must have all keys that are summed.
+    The partition must contain all summed keys.
     """
 
     def __init__(self, group: Group, partition: Partition, wire: torch.dtype | None) -> None:
@@ -160,7 +160,7 @@ def _has(bound: tuple[int, int]) -> bool:
 class Gathering:
     """Arrays in transit from the owners of their rows to all ranks.
 
-    The arrays have one type. This rank's rows are sent, and `finish` overwrites the others.
+    All arrays have the same type. This rank's rows are sent; `finish` overwrites the others.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """The job's key-value service for the rendezvous: `StoreServer` and `JobStore`.
 
-torch's TCPStore has the same methods, but lets everybody who can connect read and write.
+torch's TCPStore has the same methods, but no access control.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DEFAULT_SECONDS = 300.0
 
 
 class StoreServer(Listener):
-    """Holds values by key, and serves them to the processes that know the job's secret.
+    """Key-value server for the processes that know the job's secret.
 
     >>> server = StoreServer("127.0.0.1", 0, b"secret")
     >>> store = JobStore("127.0.0.1", server.port, 10, b"secret")
@@ -92,9 +92,9 @@ CALLS: dict[str, Callable[..., tuple[Any, list[bytes]]]] = {
 
 
 class JobStore(dist.Store):
-    """A connection to a `StoreServer`, which torch's process groups use as well.
+    """A connection to a `StoreServer`, usable by torch's process groups.
 
-    It waits for the server up to `seconds`. All keys begin with `prefix`.
+    It waits up to `seconds` for the server. All keys get a `prefix`.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class JobStore(dist.Store):
                 self._channel.send({"call": call, "keys": names, **settings}, data)
                 content, values = self._channel.receive()
             except ChannelError as error:
-                # After a message that was cut off, the next ones would be misunderstood.
+                # After a truncated message, the next ones cannot be parsed.
                 self._channel.close()
                 raise dist.DistNetworkError(f"The job's key-value service: {error}") from None
         return content["answer"], values
@@ -161,7 +161,7 @@ class JobStore(dist.Store):
         return self._request("check", keys)[0]
 
     def add(self, key: str, value: int) -> int:
-        """Add to the number of a key, which begins at 0, and return it."""
+        """Add to the number of a key, initially 0, and return the sum."""
         return self._request("add", [key], amount=value)[0]
 
     def compare_set(
@@ -172,20 +172,20 @@ class JobStore(dist.Store):
         return bytes(self._request("compare_set", [key], *parts)[1][0])
 
     def delete_key(self, key: str) -> bool:
-        """Remove a key, and return whether it was there."""
+        """Remove a key; return whether it existed."""
         return self._request("delete", [key])[0]
 
     def has_extended_api(self) -> bool:
-        """Return False: the store has neither queues nor appending."""
+        """Return False: the store does not support queues and append."""
         return False
 
     def set_timeout(self, timeout: datetime.timedelta) -> None:
-        """Set how long `get` waits."""
+        """Set the timeout of `get`."""
         self._seconds = timeout.total_seconds()
 
     @property
     def timeout(self) -> datetime.timedelta:
-        """How long `get` waits."""
+        """The timeout of `get`."""
         return datetime.timedelta(seconds=self._seconds)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Horovod's names for training: averaging optimizer, broadcast of parameters, sums of metrics."""
+"""Horovod's training functions: optimizer, broadcast of parameters, sums of metrics."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["Compression", "DistributedOptimizer", "broadcast_parameters", "reduc
 
 
 class _NoCompression:
-    params: Mapping[str, Any] | None = None  # of `set_gradient_compression`
+    params: Mapping[str, Any] | None = None  # parameters of `set_gradient_compression`
 
     @staticmethod
     def compress(tensor: NDArray) -> tuple[NDArray, Any]:
-        """Return the array to send, and what `decompress` needs."""
+        """Return the array to send, and the context for `decompress`."""
         return tensor, None
 
     @staticmethod
@@ -49,7 +49,7 @@ class _HalfCompression(_NoCompression):
 
 
 class Compression:
-    """How gradients travel: ``Compression.none`` or ``Compression.fp16``.
+    """Compression of gradients: ``Compression.none`` or ``Compression.fp16``.
 
     >>> half, kind = mx.distributed.Compression.fp16.compress(mx.nd.ones(2))
     >>> half.dtype, mx.distributed.Compression.fp16.decompress(half, kind).dtype
@@ -66,24 +66,24 @@ def broadcast_parameters(
     prefix: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> None:
-    """Overwrite parameters by those of a worker; deferred ones on initialization.
+    """Broadcast parameters from a worker; deferred ones at initialization.
 
     Parameters
     ----------
     params : ParameterDict, or dict of Parameter or NDArray
         Parameters: a `ParameterDict`, or a dict of parameters or arrays.
     root_rank : int
-        Number of the worker whose value all get.
+        Rank of the worker whose value is broadcast.
     prefix : str, optional
-        Accepted: names need not be unique.
+        Accepted for compatibility; has no effect.
     process_set : ProcessSet
-        The workers that take part.
+        Workers that participate.
 
     >>> mx.distributed.init()
     >>> mx.distributed.broadcast_parameters({"w": mx.nd.ones(2)})
     """
     if not isinstance(params, Mapping) and not hasattr(params, "items"):
-        raise MXNetError(f"invalid params of type {type(params).__name__}: give a dict.")
+        raise MXNetError(f"invalid params of type {type(params).__name__}: pass a dict.")
     group = group_of(process_set)
     ready: dict[str, list[NDArray]] = {}
     for name, param in sorted(params.items()):
@@ -116,9 +116,9 @@ def _broadcast_when_ready(group: Group, param: Any, root_rank: int) -> None:
 
 
 def reduce_metric(metric: EvalMetric) -> EvalMetric:
-    """Sum what a metric has counted over all workers, in place, and return it.
+    """Sum a metric's counts over all workers in place, and return the metric.
 
-    Call it on all workers, once before `get`; after `reset` counting starts over.
+    Call it on all workers, once before `get`.
 
     Parameters
     ----------
@@ -142,18 +142,18 @@ def reduce_metric(metric: EvalMetric) -> EvalMetric:
 
 
 class DistributedOptimizer(opt.Optimizer):
-    """An optimizer that averages gradients over all workers before it updates.
+    """An optimizer that averages gradients over all workers before updates.
 
     Parameters
     ----------
     optimizer : Optimizer
-        It does the updates.
+        Optimizer for the updates.
     gradient_predivide_factor : float
-        Gradients are divided by it before they are summed, and the rest of the average after.
+        Part of the divisor of the average that is applied before the sum.
     num_groups
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
     process_set
-        The workers that take part.
+        Workers that participate.
 
     >>> mx.distributed.init()
     >>> optimizer = mx.distributed.DistributedOptimizer(mx.optimizer.SGD(learning_rate=0.1))
@@ -177,7 +177,7 @@ class DistributedOptimizer(opt.Optimizer):
         return getattr(vars(self)["_optimizer"], name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._optimizer, name, value)  # all settings are the inner optimizer's
+        setattr(self._optimizer, name, value)  # attributes are those of the inner optimizer
 
     def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
         """Return the state of a parameter."""

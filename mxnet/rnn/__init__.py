@@ -1,4 +1,4 @@
-"""Recurrent cells for symbols: unrolled over time, stacked, both ways; and their data."""
+"""Recurrent cells for symbols, checkpoints of them, and iterators over sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`BaseRNNCell`: names, states and unrolling over time, which all cells have in common."""
+"""`BaseRNNCell`: names, states and unrolling of all cells."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from .. import ndarray, symbol
 from ..ndarray import NDArray
 from ..symbol import Symbol
 
-Sequenced = Any  # one symbol with a time axis, or a list with one for each step
+Sequenced = Any  # one symbol with a time axis, or a list with one symbol per step
 
 
 class RNNParams:
-    """Variables by name, created on first use; cells that share it share weights.
+    """Variables by name, created on first use; cells with the same container share weights.
 
     Parameters
     ----------
     prefix
-        What the names of parameters and outputs begin with.
+        Prefix of the names of parameters and outputs.
 
     >>> params = mx.rnn.RNNParams("lstm_")
     >>> params.get("i2h_weight") is params.get("i2h_weight")
@@ -30,7 +30,7 @@ class RNNParams:
         self._params: dict[str, Symbol] = {}
 
     def get(self, name: str, **kwargs: Any) -> Symbol:
-        """Return the variable of that name behind the prefix."""
+        """Return the variable ``prefix + name``."""
         name = self._prefix + name
         if name not in self._params:
             self._params[name] = symbol.Variable(name, **kwargs)
@@ -38,14 +38,14 @@ class RNNParams:
 
 
 class BaseRNNCell:
-    """A step in time: called with an input and states, it returns an output and new states.
+    """Base of cells: called with an input and states, a cell returns an output and new states.
 
     Parameters
     ----------
     prefix : str
-        Begins the names of parameters and outputs.
+        Prefix of the names of parameters and outputs.
     params : RNNParams, optional
-        Parameters that are shared with other cells.
+        Container of parameters, to share them with other cells.
 
     >>> issubclass(mx.rnn.LSTMCell, mx.rnn.BaseRNNCell)
     True
@@ -65,7 +65,7 @@ class BaseRNNCell:
         self.reset()
 
     def reset(self) -> None:
-        """Start counting steps from 0, before the cell is used in another graph."""
+        """Reset the step counter, before the cell is used in another graph."""
         self._init_counter = -1
         self._counter = -1
         for cell in getattr(self, "_cells", ()):
@@ -81,13 +81,13 @@ class BaseRNNCell:
 
     @property
     def params(self) -> RNNParams:
-        """The parameters; who asks shares them."""
+        """The parameters; the cell counts them as shared from then on."""
         self._own_params = False
         return self._params
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
-        """Shape and layout of each state; sizes of 0 come from the input."""
+        """Shape and layout of each state; sizes of 0 are inferred from the input."""
         raise NotImplementedError
 
     @property
@@ -97,18 +97,18 @@ class BaseRNNCell:
 
     @property
     def _gate_names(self) -> Sequence[str]:
-        """Names of the gates, in the order in which they lie in the weights."""
+        """Names of the gates, in the order of the weights."""
         return ()
 
     def begin_state(self, func: Callable = symbol.zeros, **kwargs: Any) -> list[Symbol]:
-        """Return the first states.
+        """Return the initial states.
 
         Parameters
         ----------
         func : callable
-            Makes them: ``mx.sym.zeros``, ``mx.sym.Variable``, ...
+            Function that creates a state, such as ``mx.sym.zeros`` or ``mx.sym.Variable``.
         kwargs
-            Further arguments of it.
+            Further arguments of the function.
         """
         self._check_not_modified()
         states = []
@@ -126,7 +126,7 @@ class BaseRNNCell:
             )
 
     def unpack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """Return parameters with one weight and bias for each gate in place of joined ones.
+        """Split joint weights and biases into one weight and bias per gate.
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class BaseRNNCell:
         return args
 
     def pack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """Do the reverse of `unpack_weights`.
+        """Reverse `unpack_weights`.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class BaseRNNCell:
         layout: str = "NTC",
         merge_outputs: bool | None = None,
     ) -> tuple[Sequenced, list]:
-        """Return outputs and last states of so many steps.
+        """Unroll the cell over `length` steps; return outputs and final states.
 
         Parameters
         ----------
@@ -176,11 +176,11 @@ class BaseRNNCell:
         inputs : Symbol, or a list of one for each step
             Inputs of all steps: a symbol, or a list of symbols.
         begin_state : list of Symbol, optional
-            By default zeros.
+            Initial states; by default zeros.
         layout : {'NTC', 'TNC'}
-            Of symbols with a time axis.
+            Layout of symbols with a time axis.
         merge_outputs : bool, optional
-            Whether outputs are one symbol with a time axis, or a list, or what is at hand.
+            Whether to return one symbol with a time axis (True), a list (False), or either (None).
         """
         self.reset()
         steps, _ = as_sequence(length, inputs, layout, False)
@@ -193,7 +193,7 @@ class BaseRNNCell:
 
 
 def activated(inputs: Symbol, activation: Any, **kwargs: Any) -> Symbol:
-    """Apply an activation given by its name or is a function."""
+    """Apply an activation, given by name or as a function."""
     if isinstance(activation, str):
         return symbol.Activation(inputs, act_type=activation, **kwargs)
     return activation(inputs, **kwargs)
@@ -206,7 +206,7 @@ def as_sequence(
     merge: bool | None,
     in_layout: str | None = None,
 ) -> tuple[Sequenced, int]:
-    """Return inputs with a time axis (`merge`), as a list, or as they are; and the axis."""
+    """Return the inputs merged along a time axis, as a list, or unchanged; and the time axis."""
     if inputs is None:
         raise AssertionError(
             "unroll(inputs=None) has been deprecated. Please create input variables outside unroll."
@@ -220,7 +220,7 @@ def as_sequence(
                     "unroll doesn't allow grouped symbol as input. Please convert to list with "
                     "list(inputs) first or let unroll handle splitting."
                 )
-            squeeze: Any = 1  # as graphs of MXNet spell it
+            squeeze: Any = 1  # as in graphs of MXNet
             split = symbol.split(inputs, axis=in_axis, num_outputs=length, squeeze_axis=squeeze)
             return list(split), axis
     else:

@@ -1,4 +1,4 @@
-"""Cells made of cells: in a row, both ways in time, modified, or fused into one operator."""
+"""Cells that combine or modify other cells, and the fused cell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .step_cells import GRUCell, LSTMCell, RNNCell
 
 
 class _CellsOfCells(BaseRNNCell):
-    """Base of cells that consist of cells: parameters and states are those of the cells."""
+    """Base of cells that consist of other cells."""
 
     _cells: list[BaseRNNCell]
     _override_cell_params: bool
@@ -26,18 +26,18 @@ class _CellsOfCells(BaseRNNCell):
         return [info for cell in self._cells for info in cell.state_info]
 
     def begin_state(self, func: Callable = symbol.zeros, **kwargs: Any) -> list[Symbol]:
-        """Return the first states of all cells."""
+        """Return the initial states of all cells."""
         self._check_not_modified()
         return [s for cell in self._cells for s in cell.begin_state(func=func, **kwargs)]
 
     def unpack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """Return parameters with one weight and bias for each gate of each cell."""
+        """Split joint weights and biases into one weight and bias per gate and cell."""
         for cell in self._cells:
             args = cell.unpack_weights(args)
         return dict(args)
 
     def pack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """Do the reverse of `unpack_weights`."""
+        """Reverse `unpack_weights`."""
         for cell in self._cells:
             args = cell.pack_weights(args)
         return dict(args)
@@ -57,7 +57,7 @@ class SequentialRNNCell(_CellsOfCells):
     Parameters
     ----------
     params : RNNParams, optional
-        Parameters that are shared with other cells.
+        Container of parameters, to share them with other cells.
 
     >>> cell = mx.rnn.SequentialRNNCell()
     >>> cell.add(mx.rnn.LSTMCell(4, prefix="a_"))
@@ -73,7 +73,7 @@ class SequentialRNNCell(_CellsOfCells):
         self._cells = []
 
     def add(self, cell: BaseRNNCell) -> None:
-        """Add a cell at the end."""
+        """Append a cell."""
         self._cells.append(cell)
         self._adopt(cell, "SequentialRNNCell")
 
@@ -83,7 +83,9 @@ class SequentialRNNCell(_CellsOfCells):
         last: list[Symbol] = []
         for cell in self._cells:
             if isinstance(cell, BidirectionalCell):
-                raise AssertionError("A row with a BidirectionalCell cannot be stepped: use unroll")
+                raise AssertionError(
+                    "A chain with a BidirectionalCell cannot be stepped: use unroll"
+                )
             count, states = len(cell.state_info), list(states)
             inputs, new = cell(inputs, states[:count])
             states = states[count:]
@@ -98,7 +100,7 @@ class SequentialRNNCell(_CellsOfCells):
         layout: str = "NTC",
         merge_outputs: bool | None = None,
     ) -> tuple[Sequenced, list]:
-        """Return outputs of the last cell, and the last states of all."""
+        """Return the outputs of the last cell, and the final states of all cells."""
         self.reset()
         states = list(self.begin_state() if begin_state is None else begin_state)
         last: list = []
@@ -118,16 +120,16 @@ class SequentialRNNCell(_CellsOfCells):
 
 
 class DropoutCell(BaseRNNCell):
-    """Dropout of what passes through; it has no state.
+    """Applies dropout to its inputs; it has no state.
 
     Parameters
     ----------
     dropout : float
-        Probability that a value is set to 0.
+        Probability of setting an element to 0.
     prefix : str
-        What the names of parameters and outputs begin with.
+        Prefix of the names of parameters and outputs.
     params : RNNParams, optional
-        Parameters that are shared with other cells.
+        Container of parameters, to share them with other cells.
 
     >>> cell = mx.rnn.DropoutCell(0.5)
     >>> outputs, states = cell.unroll(2, mx.sym.var("data"), merge_outputs=True)
@@ -143,7 +145,7 @@ class DropoutCell(BaseRNNCell):
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
-        """Nothing."""
+        """Empty: the cell has no state."""
         return []
 
     def __call__(self, inputs: Symbol, states: Any) -> tuple[Symbol, list[Symbol]]:
@@ -160,7 +162,7 @@ class DropoutCell(BaseRNNCell):
         layout: str = "NTC",
         merge_outputs: bool | None = None,
     ) -> tuple[Sequenced, list]:
-        """Return the inputs after dropout, of all steps at once if they are one symbol."""
+        """Apply dropout to the inputs, in one call if they are one symbol."""
         self.reset()
         inputs, _ = as_sequence(length, inputs, layout, merge_outputs)
         if isinstance(inputs, Symbol):
@@ -169,16 +171,16 @@ class DropoutCell(BaseRNNCell):
 
 
 class BidirectionalCell(_CellsOfCells):
-    """Two cells over the same inputs, one forward and one backward; outputs are side by side.
+    """Runs two cells over the inputs, forward and backward, and concatenates their outputs.
 
     Parameters
     ----------
     l_cell, r_cell : BaseRNNCell
-        The cell that reads forwards.
+        The forward and the backward cell.
     params : RNNParams, optional
-        Parameters that are shared with other cells.
+        Container of parameters, to share them with other cells.
     output_prefix : str
-        What the names of outputs begin with.
+        Prefix of the output names.
 
     >>> cell = mx.rnn.BidirectionalCell(mx.rnn.LSTMCell(4, "l_"), mx.rnn.LSTMCell(4, "r_"))
     >>> outputs, states = cell.unroll(2, mx.sym.var("data"), merge_outputs=True)
@@ -201,7 +203,7 @@ class BidirectionalCell(_CellsOfCells):
             self._adopt(cell, "BidirectionalCell")
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Not supported: the backward direction begins at the end."""
+        """Not supported: the backward direction starts at the end."""
         raise NotImplementedError("Bidirectional cannot be stepped. Please use unroll")
 
     def unroll(
@@ -212,7 +214,7 @@ class BidirectionalCell(_CellsOfCells):
         layout: str = "NTC",
         merge_outputs: bool | None = None,
     ) -> tuple[Sequenced, list]:
-        """Return outputs, and a list with the last states of each cell."""
+        """Return the outputs, and a list of the final states of each cell."""
         self.reset()
         steps, axis = as_sequence(length, inputs, layout, False)
         states = list(self.begin_state() if begin_state is None else begin_state)
@@ -239,12 +241,12 @@ class BidirectionalCell(_CellsOfCells):
 
 
 class ModifierCell(BaseRNNCell):
-    """A cell that changes what another one does; that one is used through this one only.
+    """Base of cells that wrap another cell, which is then used only through the wrapper.
 
     Parameters
     ----------
     base_cell : BaseRNNCell
-        The cell that is changed.
+        The cell to wrap.
 
     >>> issubclass(mx.rnn.ZoneoutCell, mx.rnn.ModifierCell)
     True
@@ -257,19 +259,19 @@ class ModifierCell(BaseRNNCell):
 
     @property
     def params(self) -> RNNParams:
-        """The parameters of the cell inside."""
+        """The parameters of the wrapped cell."""
         self._own_params = False
         return self.base_cell.params
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
-        """Shape and layout of each state of the cell inside."""
+        """Shape and layout of each state of the wrapped cell."""
         return self.base_cell.state_info
 
     def begin_state(  # pyright: ignore[reportIncompatibleMethodOverride] (as in MXNet)
         self, init_sym: Callable = symbol.zeros, func: Callable | None = None, **kwargs: Any
     ) -> list[Symbol]:
-        """Return the first states of the cell inside; `func` is another name of `init_sym`."""
+        """Return the initial states of the wrapped cell; `func` is an alias of `init_sym`."""
         self._check_not_modified()
         self.base_cell._modified = False
         try:
@@ -278,11 +280,11 @@ class ModifierCell(BaseRNNCell):
             self.base_cell._modified = True
 
     def unpack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """Call the inner cell's method."""
+        """Call the wrapped cell's method."""
         return self.base_cell.unpack_weights(args)
 
     def pack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """Call the inner cell's method."""
+        """Call the wrapped cell's method."""
         return self.base_cell.pack_weights(args)
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
@@ -291,14 +293,14 @@ class ModifierCell(BaseRNNCell):
 
 
 class ZoneoutCell(ModifierCell):
-    """Keeps, in training, some outputs and states as they were a step before.
+    """Randomly keeps outputs and states of the previous step in training.
 
     Parameters
     ----------
     base_cell : BaseRNNCell
-        The cell that is changed.
+        The cell to wrap.
     zoneout_outputs, zoneout_states : float
-        The probabilities.
+        Probabilities of keeping the previous value.
 
     >>> cell = mx.rnn.ZoneoutCell(mx.rnn.RNNCell(4), zoneout_states=0.1)
     >>> outputs, states = cell.unroll(2, mx.sym.var("data"), merge_outputs=True)
@@ -322,7 +324,7 @@ class ZoneoutCell(ModifierCell):
         self.prev_output: Symbol | None = None
 
     def reset(self) -> None:
-        """Reset the last output; the inner cell continues to count its steps."""
+        """Reset the last output; the wrapped cell is not reset."""
         super().reset()
         self.prev_output = None
 
@@ -340,7 +342,7 @@ class ZoneoutCell(ModifierCell):
 
 
 def _mixed(p: float, new: Symbol, old: Symbol) -> Symbol:
-    """Return the old value with probability `p`, the new one otherwise."""
+    """Return the old value with probability `p`, else the new one."""
     return symbol.where(symbol.Dropout(symbol.ones_like(new), p=p), new, old)
 
 
@@ -350,7 +352,7 @@ class ResidualCell(ModifierCell):
     Parameters
     ----------
     base_cell : BaseRNNCell
-        The cell that is changed.
+        The cell to wrap.
 
     >>> cell = mx.rnn.ResidualCell(mx.rnn.RNNCell(5))
     >>> outputs, states = cell.unroll(2, mx.sym.var("data"), merge_outputs=True)
@@ -371,7 +373,7 @@ class ResidualCell(ModifierCell):
         layout: str = "NTC",
         merge_outputs: bool | None = None,
     ) -> tuple[Sequenced, list]:
-        """Return outputs with the inputs added, and last states."""
+        """Return the outputs with the inputs added, and the final states."""
         self.reset()
         self.base_cell._modified = False
         try:
@@ -401,26 +403,26 @@ GATES = {
 
 
 class FusedRNNCell(BaseRNNCell):
-    """Layers of one kind, unrolled at once by the operator `RNN`.
+    """Stacked layers of one type, run by the fused operator `RNN`.
 
     Parameters
     ----------
     num_hidden, num_layers : int
         Number of features of the hidden state.
     mode : {'rnn_relu', 'rnn_tanh', 'lstm', 'gru'}
-        Kind of cell.
+        Type of cell.
     bidirectional : bool
-        Whether a second direction reads the sequence backwards.
+        Whether to run in both directions.
     dropout : float
-        Between layers.
+        Probability of dropout between layers.
     get_next_state : bool
-        Whether `unroll` returns the last states.
+        Whether `unroll` returns the final states.
     forget_bias : float
-        First value of an LSTM's forget gate's bias.
+        Initial bias of the forget gates of an LSTM.
     prefix : str
-        By default the mode.
+        Prefix of the names; by default the mode.
     params : RNNParams, optional
-        Parameters that are shared with other cells.
+        Container of parameters, to share them with other cells.
 
     >>> cell = mx.rnn.FusedRNNCell(4, num_layers=2, mode="gru")
     >>> outputs, states = cell.unroll(2, mx.sym.var("data"), layout="TNC", merge_outputs=True)
@@ -486,19 +488,19 @@ class FusedRNNCell(BaseRNNCell):
             parts[name] = array[start : start + size].reshape(shape)
             start += size
         if start != array.size:
-            raise ValueError(f"{array.size} parameters do not make this RNN, which has {start}")
+            raise ValueError(f"{array.size} parameters do not match this RNN, which has {start}")
         return parts
 
     def _rows(self) -> int:
         return len(self._directions) * self._num_hidden * self._num_gates
 
     def _deeper(self) -> int:
-        """Return what the layers above the first have in each row: weights and biases."""
+        """Return the number of weights and biases per unit in the layers above the first."""
         hidden = self._num_hidden
         return (self._num_layers - 1) * (hidden * len(self._directions) + hidden + 2)
 
     def unpack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """Return parameters with one weight and bias for each layer, direction and gate."""
+        """Split the packed parameter into one weight and bias per layer, direction and gate."""
         args = dict(args)
         array = args.pop(self._parameter_name)
         input_size = array.size // self._rows() - self._deeper() - self._num_hidden - 2
@@ -506,7 +508,7 @@ class FusedRNNCell(BaseRNNCell):
         return args
 
     def pack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """Do the reverse of `unpack_weights`."""
+        """Reverse `unpack_weights`."""
         args = dict(args)
         first = args[f"{self._prefix}l0_i2h{self._gate_names[0]}_weight"]
         input_size = first.shape[1]
@@ -518,7 +520,7 @@ class FusedRNNCell(BaseRNNCell):
         return args
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Not supported: all steps are one operator."""
+        """Not supported: the operator runs all steps."""
         raise NotImplementedError("FusedRNNCell cannot be stepped. Please use unroll")
 
     def unroll(
@@ -529,7 +531,7 @@ class FusedRNNCell(BaseRNNCell):
         layout: str = "NTC",
         merge_outputs: bool | None = None,
     ) -> tuple[Sequenced, list]:
-        """Return outputs of so many steps, and with `get_next_state` the last states."""
+        """Return the outputs of `length` steps, and with `get_next_state` the final states."""
         self.reset()
         inputs, axis = as_sequence(length, inputs, layout, True)
         if axis == 1:
@@ -560,7 +562,7 @@ class FusedRNNCell(BaseRNNCell):
         return as_sequence(length, outputs, layout, merge_outputs)[0], last
 
     def unfuse(self) -> SequentialRNNCell:
-        """Return the same layers as cells that do single steps."""
+        """Return an equivalent stack of unfused cells."""
         make = {
             "rnn_relu": lambda p: RNNCell(self._num_hidden, activation="relu", prefix=p),
             "rnn_tanh": lambda p: RNNCell(self._num_hidden, activation="tanh", prefix=p),

@@ -1,4 +1,4 @@
-"""Sentences as numbers, and batches of sentences of similar length."""
+"""Encoding of sentences, and batches of sentences of similar length."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def encode_sentences(
     start_label: int = 0,
     unknown_token: Any = None,
 ) -> tuple[list[list[int]], dict[Any, int]]:
-    r"""Return sentences as numbers, and the vocabulary.
+    r"""Encode sentences as integers; return them and the vocabulary.
 
     Parameters
     ----------
     sentences : list of list of words
         Sentences as lists of words.
     vocab : dict of words to int, optional
-        Without it one is made; with it, unknown words are an error.
+        Vocabulary; by default built from the sentences. If given, unknown words raise an error.
     invalid_label, invalid_key
-        The number of padding, and the word that represents it.
+        Index of padding, and its word.
     start_label : int
-        The first number.
+        First index.
     unknown_token
-        A word that represents all unknown ones; if `vocab` has it, it keeps its number.
+        Word that replaces unknown words.
 
     >>> mx.rnn.encode_sentences([["a", "b"], ["b", "a"]])
     ([[0, 1], [1, 0]], {'\n': -1, 'a': 0, 'b': 1})
@@ -63,7 +63,7 @@ def encode_sentences(
 
 
 class BucketSentenceIter(DataIter):
-    """Batches of sentences, each padded to the length of its bucket; labels are the next words.
+    """Iterates over sentences padded to the length of their bucket; labels are the next words.
 
     Parameters
     ----------
@@ -72,15 +72,16 @@ class BucketSentenceIter(DataIter):
     batch_size : int
         Number of sentences in a batch.
     buckets : list of int, optional
-        The lengths; by default every one that fills a batch. Longer sentences are left out.
+        Lengths of the buckets; by default all lengths with enough sentences for a batch. Longer
+        sentences are dropped.
     invalid_label : int
-        What fills the ends.
+        Value of the padding.
     data_name, label_name : str
         Name of the data.
     dtype : str
         Data type of the batches.
     layout : {'NT', 'TN'}
-        Whether batch or time comes first.
+        Order of the axes.
 
     >>> batches = mx.rnn.BucketSentenceIter([[1, 2], [3, 4]], batch_size=2, buckets=[4])
     WARNING: discarded 0 sentences longer than the largest bucket.
@@ -105,7 +106,7 @@ class BucketSentenceIter(DataIter):
             buckets = [length for length, count in enumerate(counts) if count >= batch_size]
         if not buckets:
             raise ValueError(
-                f"No length has {batch_size} sentences: give buckets, or a smaller batch_size."
+                f"No length has {batch_size} sentences: pass buckets, or a smaller batch_size."
             )
         if layout not in ("NT", "TN"):
             raise ValueError(
@@ -117,7 +118,7 @@ class BucketSentenceIter(DataIter):
         self.major_axis = layout.find("N")
         self.default_bucket_key = max(self.buckets)
         self.data = self._padded(sentences)
-        self._rows = [np.arange(len(rows)) for rows in self.data]  # where each row was at first
+        self._rows = [np.arange(len(rows)) for rows in self.data]  # original position of each row
         self.provide_data = [self._describe(data_name, self.default_bucket_key)]
         self.provide_label = [self._describe(label_name, self.default_bucket_key)]
         self.idx = [
@@ -151,10 +152,11 @@ class BucketSentenceIter(DataIter):
         return DataDesc(name, shape if self.major_axis == 0 else shape[::-1], layout=self.layout)
 
     def reset(self) -> None:
-        """Begin a new epoch: shuffle the batches, and the sentences within each bucket."""
+        """Start a new epoch: shuffle the batches, and the sentences within each bucket."""
         self.curr_idx = 0
         if streams_are_seeded():
-            random.shuffle(self.idx)  # MXNet takes this order from Python, the others from NumPy
+            # MXNet draws this order from Python's stream, the others from NumPy's.
+            random.shuffle(self.idx)
         else:
             self.idx = [self.idx[i] for i in host_rng().permutation(len(self.idx))]
         self._reorder([host_order(len(rows)) for rows in self.data])
@@ -190,14 +192,14 @@ class BucketSentenceIter(DataIter):
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the order of this epoch, for `load_state_dict` of an iterator made alike."""
+        """Return the order of this epoch, for `load_state_dict` of an equal iterator."""
         return {"idx": [tuple(map(int, pair)) for pair in self.idx], "rows": list(self._rows)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go to the beginning of an epoch with the order that `state_dict` saved."""
+        """Start an epoch with the order saved by `state_dict`."""
         orders = [np.asarray(rows) for rows in state["rows"]]
         if [len(rows) for rows in orders] != [len(rows) for rows in self._rows]:
-            raise ValueError("The order is of other sentences or buckets.")
+            raise ValueError("The order belongs to different sentences or buckets.")
         self.idx = [tuple(pair) for pair in state["idx"]]
         self.curr_idx = 0
         pairs = zip(self._rows, orders, strict=True)

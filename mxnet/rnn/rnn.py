@@ -1,6 +1,6 @@
-"""Checkpoints of recurrent networks, in which every gate has weights of its own.
+"""Checkpoints of recurrent networks, with separate weights for each gate.
 
-So a network trained with `FusedRNNCell` is read into unfused cells, and the other way round.
+So checkpoints of `FusedRNNCell` can be loaded into unfused cells, and vice versa.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def rnn_unroll(
     input_prefix: str = "",
     layout: str = "NTC",
 ) -> tuple:
-    """Return ``cell.unroll(...)``, which took its place; inputs may be left out here.
+    """Old form of ``cell.unroll(...)``; inputs are optional here.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ def rnn_unroll(
     inputs
         Inputs of all steps: a symbol, or a list of symbols.
     begin_state
-        States of the first step; by default zeros.
+        Initial states; by default zeros.
     input_prefix
-        What the names of inputs that are made begin with.
+        Prefix of the names of created inputs.
     layout
         Order of the axes of inputs that are one symbol: ``'NTC'`` or ``'TNC'``.
 
@@ -65,14 +65,14 @@ def save_rnn_checkpoint(
     arg_params: Mapping[str, NDArray],
     aux_params: Mapping[str, NDArray],
 ) -> None:
-    """Write a checkpoint with the unpacked weights of the cells.
+    """Save a checkpoint with unpacked weights of the cells.
 
     Parameters
     ----------
     cells
         The cell, or list of cells, of the network.
     prefix
-        What the names of the files begin with.
+        Prefix of the file names.
     epoch
         Number of the epoch.
     symbol
@@ -91,14 +91,14 @@ def save_rnn_checkpoint(
 
 
 def load_rnn_checkpoint(cells: Cells, prefix: str, epoch: int) -> tuple[Symbol, dict, dict]:
-    """Read a checkpoint, and pack the weights as the cells need them.
+    """Load a checkpoint, and pack the weights for the cells.
 
     Parameters
     ----------
     cells
         The cell, or list of cells, of the network.
     prefix
-        What the names of the files begin with.
+        Prefix of the file names.
     epoch
         Number of the epoch.
 
@@ -120,9 +120,9 @@ def do_rnn_checkpoint(cells: Cells, prefix: str, period: int = 1) -> Callable[..
     cells
         The cell, or list of cells, of the network.
     prefix
-        What the names of the files begin with.
+        Prefix of the file names.
     period
-        Number of epochs between two files.
+        Number of epochs between checkpoints.
 
     >>> save = mx.rnn.do_rnn_checkpoint(mx.rnn.LSTMCell(3), "lstm", period=2)
     >>> callable(save)

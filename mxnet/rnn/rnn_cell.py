@@ -1,4 +1,4 @@
-"""All cells, under MXNet's module name; each kind has its own file."""
+"""MXNet's module of all cells."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ __all__ = [
     "ZoneoutCell",
 ]
 
-for _name in __all__:  # MXNet's classes print this module
+for _name in __all__:  # module in MXNet's class names
     if isinstance(globals()[_name], type):
         globals()[_name].__module__ = __name__

@@ -1,4 +1,4 @@
-"""Cells that do one step: plain, LSTM and GRU, with linear maps or with convolutions."""
+"""Plain, LSTM and GRU cells, with linear transformations or convolutions."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ class RNNCell(_StepCell):
     activation : str or callable
         Activation function by name, or a function of symbols.
     prefix : str
-        What the names of parameters and outputs begin with.
+        Prefix of the names of parameters and outputs.
     params : RNNParams, optional
-        Parameters that are shared with other cells.
+        Container of parameters, to share them with other cells.
 
     >>> cell = mx.rnn.RNNCell(4)
     >>> outputs, states = cell.unroll(3, mx.sym.var("data"), merge_outputs=True)
@@ -95,11 +95,11 @@ class LSTMCell(_StepCell):
     num_hidden : int
         Number of features of the hidden state.
     prefix : str
-        What the names of parameters and outputs begin with.
+        Prefix of the names of parameters and outputs.
     params : RNNParams, optional
-        Parameters that are shared with other cells.
+        Container of parameters, to share them with other cells.
     forget_bias : float
-        First value of the forget gate's bias.
+        Initial bias of the forget gate.
 
     >>> cell = mx.rnn.LSTMCell(4)
     >>> outputs, states = cell.unroll(3, mx.sym.var("data"), merge_outputs=True)
@@ -153,9 +153,9 @@ class GRUCell(_StepCell):
     num_hidden : int
         Number of features of the hidden state.
     prefix : str
-        What the names of parameters and outputs begin with.
+        Prefix of the names of parameters and outputs.
     params : RNNParams, optional
-        Parameters that are shared with other cells.
+        Container of parameters, to share them with other cells.
 
     >>> cell = mx.rnn.GRUCell(4)
     >>> outputs, states = cell.unroll(3, mx.sym.var("data"), merge_outputs=True)
@@ -177,7 +177,7 @@ class GRUCell(_StepCell):
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
         """Take one step."""
         name = self._step_name()
-        i2h, h2h = self._linear(inputs, states[0], f"{name}_")  # MXNet's two underscores
+        i2h, h2h = self._linear(inputs, states[0], f"{name}_")  # two underscores, as in MXNet
         return gru_step(i2h, h2h, states[0], name, "tanh")
 
 
@@ -199,14 +199,14 @@ Size = tuple[int, ...]
 
 
 class BaseConvRNNCell(BaseRNNCell):
-    """What convolutional cells have in common.
+    """Base of convolutional cells.
 
     Parameters
     ----------
     input_shape : tuple of int
         Shape of one step's input, with the batch.
     num_hidden : int
-        Channels of the state.
+        Number of channels of the state.
     h2h_kernel
         Size of the kernel over the state; odd numbers.
     h2h_dilate
@@ -216,7 +216,7 @@ class BaseConvRNNCell(BaseRNNCell):
     i2h_stride
         Step of the kernel over the input.
     i2h_pad
-        Number of zeros at both ends of the input.
+        Zero padding added to both sides of the input.
     i2h_dilate
         Distance between neighboring points of the kernel over the input.
     i2h_weight_initializer
@@ -230,9 +230,9 @@ class BaseConvRNNCell(BaseRNNCell):
     activation : str or callable
         Activation function by name, or a function of symbols.
     prefix : str
-        What the names of parameters and outputs begin with; by default the kind of cell.
+        Prefix of the names of parameters and outputs; by default the type of cell.
     params : RNNParams, optional
-        Parameters that are shared with other cells.
+        Container of parameters, to share them with other cells.
     conv_layout : str
         Order of the axes.
 
@@ -317,7 +317,7 @@ class BaseConvRNNCell(BaseRNNCell):
 
 @inherits_parameters
 class ConvRNNCell(BaseConvRNNCell):
-    """``h' = act(conv(x) + conv(h))``. Parameters as in `BaseConvRNNCell`.
+    """``h' = act(conv(x) + conv(h))``. See `BaseConvRNNCell` for the parameters.
 
     >>> cell = mx.rnn.ConvRNNCell((1, 3, 8, 8), num_hidden=4)
     >>> outputs, states = cell.unroll(2, [mx.sym.var("a"), mx.sym.var("b")])
@@ -337,7 +337,7 @@ class ConvRNNCell(BaseConvRNNCell):
 
 @inherits_parameters
 class ConvLSTMCell(BaseConvRNNCell):
-    """An LSTM with convolutions. Parameters as in `BaseConvRNNCell`.
+    """An LSTM with convolutions. See `BaseConvRNNCell` for the parameters.
 
     >>> cell = mx.rnn.ConvLSTMCell((1, 3, 8, 8), num_hidden=4)
     >>> outputs, states = cell.unroll(2, [mx.sym.var("a"), mx.sym.var("b")])
@@ -359,7 +359,7 @@ class ConvLSTMCell(BaseConvRNNCell):
 
 @inherits_parameters
 class ConvGRUCell(BaseConvRNNCell):
-    """A GRU with convolutions. Parameters as in `BaseConvRNNCell`.
+    """A GRU with convolutions. See `BaseConvRNNCell` for the parameters.
 
     >>> cell = mx.rnn.ConvGRUCell((1, 3, 8, 8), num_hidden=4)
     >>> outputs, states = cell.unroll(2, [mx.sym.var("a"), mx.sym.var("b")])

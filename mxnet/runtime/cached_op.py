@@ -45,7 +45,7 @@ class CachedOp:
         Pairs of option and value, such as ``static_alloc``; memory is planned the same way whatever
         they say.
     thread_safe
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> x = mx.sym.Variable('x')
     >>> double = mx.nd.CachedOp(x + x)

@@ -1,4 +1,4 @@
-"""`mx.sym`: graphs of operators, made from the registry."""
+"""`mx.sym`: symbolic graphs of operators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["contrib", "fromjson", "image", "linalg", "op", "random", "sparse"]
 __all__ += _functions.__all__
 
 
-# MXNet's `mxnet.symbol.symbol` holds these functions as well.
+# MXNet's `mxnet.symbol.symbol` has these functions too.
 for _name in _functions.__all__:
     setattr(_symbol_module, _name, getattr(_functions, _name))
 _symbol_module.__all__ = list(_functions.__all__)

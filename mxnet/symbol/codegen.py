@@ -26,28 +26,28 @@ def _not_a_symbol(key: str, value: Any) -> InvalidType:
     advice = ""
     if hasattr(value, "asnumpy"):
         advice = (
-            " Arrays need the functions of mx.nd; a symbol stands for them: mx.sym.var(name), with "
-            "the array given when the graph is bound."
+            " For arrays use the functions of mx.nd; in a graph use mx.sym.var(name), and pass the "
+            "array when binding."
         )
     return InvalidType(f"Argument {key} must be Symbol instances, but got {value!r}.{advice}")
 
 
 class NameWithoutText(NotImplementedForSymbol, TypeError):
-    """A symbol stands where its name should: one input too many was given."""
+    """Raised if a symbol is passed as name: there is one input too many."""
 
     def __init__(self, message: str) -> None:
         MXNetError.__init__(self, message)
 
 
 def entry_of(symbol: Any, key: str) -> Entry:
-    """Return the single output of a symbol that is to be an input."""
+    """Return the single output of an input symbol."""
     if not isinstance(symbol, Symbol):
         raise _not_a_symbol(key, symbol)
     heads = symbol._heads
     if len(heads) != 1:
         raise MXNetError(
             f"Keyword Argument {key} is a tuple, single value is required: {symbol!r} has "
-            f"{len(heads)} outputs. Choose one: symbol[0]."
+            f"{len(heads)} outputs. Select one: symbol[0]."
         )
     head = heads[0]
     version = head.node.version
@@ -68,7 +68,7 @@ def make_node_symbol(
     name: str | None = None,
     count: int = 0,
 ) -> Symbol:
-    """Return the symbol of an operator on entries; attributes are in text form already."""
+    """Return the symbol of an operator on entries; attributes are strings."""
     scope = AttrScope._current.value._attr
     if scope:
         extra = extra or {}
@@ -87,7 +87,7 @@ def make_node_symbol(
 
 
 def _place(op: Op, key: str, value: Any, attrs: dict, extra: dict) -> None:
-    """Add an attribute to the user's or to the operator's attributes, unless it exists."""
+    """Add an attribute to the user's or the operator's attributes, unless it exists."""
     target, key = (extra, stored_key(key)) if is_extra(key) else (attrs, key)
     if key.endswith(_ENDINGS) and target is attrs and key not in op.attributes:
         raise MXNetError(
@@ -109,7 +109,7 @@ def call(
     kwargs: dict[str, Any],
     count: int = 0,
 ) -> Symbol:
-    """Sort keywords into inputs, attributes, name and attr, then apply the operator."""
+    """Split keywords into inputs, attributes, name and attr, then apply the operator."""
     name = kwargs.pop("name", None)
     attr = kwargs.pop("attr", None)
     kwargs.pop("out", None)
@@ -131,10 +131,10 @@ def call(
         else:
             named[key] = value
     scope = AttrScope._current.value._attr
-    if attr or scope:  # as in MXNet they count more than keywords, and attr more than the scope
+    if attr or scope:  # as in MXNet, they override keywords, and attr overrides the scope
         for key, value in {**scope, **(attr or {})}.items():
             (attrs if key in attrs else named)[key] = to_string(value)
-    for key, value in named.items():  # of two spellings of one key the first counts
+    for key, value in named.items():  # the first of two spellings of a key is used
         _place(op, key, value, attrs, extra)
     if op.count is not None:
         count = _count(op, op.count, attrs, max(count, len(entries)))
@@ -146,7 +146,7 @@ def _count(op: Op, key: str, attrs: dict[str, str], inputs: int) -> int:
     if not number.isdecimal() or (int(number) < 1 and op.variadic is not None):
         raise MXNetError(
             f"value {number} for Parameter {key} should be greater equal to 1, in operator "
-            f"{op.name}: give at least one input."
+            f"{op.name}: pass at least one input."
         )
     if int(number) > MAX_INPUTS:
         raise MXNetError(f"{op.name}: {key}={number} is more than {MAX_INPUTS} inputs.")
@@ -180,7 +180,7 @@ def _fixed(op: Op, hint: str, cls: type[Symbol]) -> Callable:
 
 
 def result_class(cls: type[Symbol], args: tuple, kwargs: Mapping[str, Any]) -> type[Symbol]:
-    """Return the class of a result: symbols of `mx.sym.np` make symbols of `mx.sym.np`."""
+    """Return the class of a result: `mx.sym.np` symbols if the inputs are."""
     for value in args:
         if isinstance(value, Symbol) and value.is_numpy:
             return type(value)
@@ -242,4 +242,4 @@ def add_methods(cls: type[Symbol]) -> None:
             setattr(cls, name, as_method(make_function(op, name, cls), cls.__name__))
 
 
-F = OperatorNamespace(Symbol, make_function, is_symbolic=True)  # of composites on symbols
+F = OperatorNamespace(Symbol, make_function, is_symbolic=True)  # namespace of composites on symbols

@@ -61,7 +61,7 @@ def var(
     stype: str | None = None,
     **kwargs: Any,
 ) -> Symbol:
-    """Return a variable: an input of a graph.
+    """Create a variable: an input of a graph.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ Variable = var
 
 
 def Group(symbols: Sequence[Symbol], create_fn: Callable[[list[Entry]], Symbol] = Symbol) -> Symbol:
-    """Return one symbol with the outputs of several.
+    """Group symbols into one symbol with all their outputs.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def Group(symbols: Sequence[Symbol], create_fn: Callable[[list[Entry]], Symbol] 
 
 
 def load(fname: str) -> Symbol:
-    """Read a symbol from a JSON file of any MXNet version.
+    """Load a symbol from a JSON file of any MXNet version.
 
     Parameters
     ----------
@@ -166,12 +166,12 @@ def _text(data: bytes) -> str:
 
 
 def load_json(json_str: str | bytes) -> Symbol:
-    """Read a symbol from JSON text of any MXNet version.
+    """Load a symbol from a JSON string of any MXNet version.
 
     Parameters
     ----------
     json_str
-        The text, or its bytes.
+        The JSON string, or its bytes.
 
     >>> mx.sym.load_json(mx.sym.relu(mx.sym.var("x"), name="r").tojson())
     <Symbol r>
@@ -187,12 +187,12 @@ fromjson = load_json
 
 
 def zeros(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
-    """Return a symbol of zeros; sizes of 0 are completed by what it is used with.
+    """Return a symbol of zeros; sizes of 0 are inferred from the graph.
 
     Parameters
     ----------
     shape
-        Shape of the result; sizes of 0 are completed by what it is used with.
+        Shape of the result; sizes of 0 are inferred from the graph.
     dtype
         Data type of the result; float32 by default.
 
@@ -208,7 +208,7 @@ def ones(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
     Parameters
     ----------
     shape
-        Shape of the result; sizes of 0 are completed by what it is used with.
+        Shape of the result; sizes of 0 are inferred from the graph.
     dtype
         Data type of the result; float32 by default.
 
@@ -224,7 +224,7 @@ def full(shape: Any, val: float, dtype: Any = None, **kwargs: Any) -> Symbol:
     Parameters
     ----------
     shape
-        Shape of the result; sizes of 0 are completed by what it is used with.
+        Shape of the result; sizes of 0 are inferred from the graph.
     val
         The value to fill with.
     dtype
@@ -245,22 +245,22 @@ def arange(
     name: str | None = None,
     dtype: Any = None,
 ) -> Symbol:
-    """Return evenly spaced values; one bound alone is the end of them.
+    """Return evenly spaced values in [start, stop), each repeated `repeat` times.
 
     Parameters
     ----------
     start
-        First value; the stop if `stop` is None, and then 0 is the first.
+        Start of the interval, included. If `stop` is None, the interval is ``[0, start)``.
     stop
-        Where to stop; this value itself is left out.
+        End of the interval, excluded.
     step
         Distance between neighboring values; it may be negative.
     repeat
-        How many times each value is repeated.
+        Number of repetitions of each value.
     infer_range
-        Whether the stop follows from the shape that the graph needs.
+        Whether to infer `stop` from the shape required by the graph.
     name
-        Name of the node; by default the operator's and a number.
+        Name of the node; by default the operator's name and a number.
     dtype
         Data type of the result; float32 by default.
 
@@ -293,13 +293,13 @@ def linspace(
     start
         First value.
     stop
-        Last value, or with ``endpoint=False`` the one after it.
+        End of the interval; excluded with ``endpoint=False``.
     num
-        How many values to make.
+        Number of values.
     endpoint
-        Whether `stop` is the last value.
+        Whether to include `stop`.
     name
-        Name of the node; by default the operator's and a number.
+        Name of the node; by default the operator's name and a number.
     dtype
         Data type of the result; float32 by default.
 
@@ -318,9 +318,10 @@ def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **kwargs: Any) -> Sym
     N
         Number of rows.
     M
-        Number of columns; 0 makes as many as rows.
+        Number of columns; 0 means `N`.
     k
-        Number of the diagonal: 0 is the main one, positive ones are above it, negative below.
+        Index of the diagonal: 0 is the main diagonal, positive ones are above it, negative ones
+        below.
     dtype
         Data type of the result; float32 by default.
 
@@ -341,7 +342,7 @@ def histogram(a: Symbol, bins: Any = 10, range: Any = None, **kwargs: Any) -> Sy
     bins
         Number of equal bins, or a symbol of their edges.
     range
-        Smallest and largest value that equal bins cover; needed for a number of bins.
+        Lower and upper limit of the bins; required if `bins` is a number.
 
     >>> counts = mx.sym.histogram(mx.sym.var("x"), bins=2, range=(1, 3))[0]
     >>> counts.eval(x=mx.nd.array([1, 2, 2]))[0].asnumpy()
@@ -360,7 +361,7 @@ split_v2 = bind(_split_v2, F, __name__)
 
 
 def _two_sided(operation: Operation, left: Any, right: Any) -> Any:
-    """Apply an operation to symbols and numbers on either side; two numbers give a number."""
+    """Apply a binary operation to symbols and numbers; two numbers give a number."""
     if isinstance(left, Symbol) and isinstance(right, Symbol):
         return apply_to_symbols(operation.elementwise, operation.symbol_hint, left, right)
     if isinstance(left, Symbol) and isinstance(right, numeric_types):

@@ -1,6 +1,6 @@
-"""Operator overloads of symbols, and methods whose signature differs from their operator's.
+"""Operator overloads of symbols, and methods with signatures different from their operator's.
 
-Overloads are strict elementwise operators, or operators with a number.
+Overloads are same-shape elementwise operators, or operators with a number.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ NUMBERS = (int, float, np.generic, Number)
 
 
 def apply_to_symbols(op: Op, hint: str, lhs: Symbol, rhs: Symbol) -> Symbol:
-    """Return a strict elementwise operator on two symbols."""
+    """Apply a same-shape elementwise operator to two symbols."""
     entries = {"lhs": entry_of(lhs, "lhs"), "rhs": entry_of(rhs, "rhs")}
     return make_node_symbol(type(lhs), op, hint, entries, {})
 
 
 def apply_to_number(op: Op, hint: str, data: Symbol, number: Any) -> Symbol:
-    """Return an operator on a symbol and a number."""
+    """Apply an operator to a symbol and a number."""
     entries = {"data": entry_of(data, "data")}
     return make_node_symbol(type(data), op, hint, entries, {"scalar": to_string(number)})
 
@@ -54,7 +54,7 @@ def _overload(operation: Operation) -> Callable:
 
 def _reversed_overload(operation: Operation) -> Callable:
     op = operation.reversed_scalar
-    # MXNet's Python called this one by another name than all others.
+    # MXNet uses a different name for this operator.
     hint = op.name if operation.dunder == "pow" else operation.reversed_hint
 
     def overload(self: Symbol, other: Any) -> Symbol:
@@ -94,7 +94,7 @@ def add_operator_overloads(cls: type[Symbol]) -> None:
         setattr(cls, f"__{old}__", getattr(cls, f"__{new}__"))
     _set(cls, "__neg__", _negate)
     _set(cls, "__abs__", _absolute)
-    cls.__hash__ = None  # as in MXNet, == builds a graph
+    cls.__hash__ = None  # == builds a graph, as in MXNet
 
 
 def _set(cls: type, name: str, function: Callable) -> None:
@@ -120,7 +120,8 @@ def diag(self: Symbol, k: int = 0, **kwargs: Any) -> Symbol:
     Parameters
     ----------
     k
-        Number of the diagonal: 0 is the main one, positive ones are above it, negative below.
+        Index of the diagonal: 0 is the main diagonal, positive ones are above it, negative ones
+        below.
     """
     return F.diag(self, k=k, **kwargs)
 
@@ -133,18 +134,18 @@ def expand_dims(self: Symbol, axis: int, inplace: bool = False, **kwargs: Any) -
     axis
         Position of the new axis in the result.
     inplace
-        Accepted because arrays have it, without effect.
+        Accepted for compatibility with arrays; has no effect.
     """
     return F.expand_dims(self, axis=axis, **kwargs)
 
 
 def flatten(self: Symbol, inplace: bool = False, **kwargs: Any) -> Symbol:
-    """Return the symbol with all axes but the first made one.
+    """Return the symbol with all axes but the first flattened.
 
     Parameters
     ----------
     inplace
-        Accepted because arrays have it, without effect.
+        Accepted for compatibility with arrays; has no effect.
     """
     return F.flatten(self, **kwargs)
 
@@ -155,9 +156,9 @@ def squeeze(self: Symbol, axis: Any = None, inplace: bool = False, **kwargs: Any
     Parameters
     ----------
     axis
-        The axes to remove; None removes all of size 1.
+        The axes to remove; None: all axes of size 1.
     inplace
-        Accepted because arrays have it, without effect.
+        Accepted for compatibility with arrays; has no effect.
     """
     return F.squeeze(self, axis=axis, **kwargs)
 

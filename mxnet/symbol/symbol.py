@@ -1,4 +1,4 @@
-"""`Symbol`: a user's handle to entries of a graph.
+"""`Symbol`: the user's handle of graph entries.
 
 Operator methods are generated in `codegen`, overloads in `methods`.
 """
@@ -36,10 +36,10 @@ else:
 
 __all__ = ["Symbol"]
 
-# Libraries that MXNet could hand parts of a graph to; here the executor fuses by itself.
+# MXNet's subgraph backends; here the executor fuses operators itself.
 BUILT_IN_BACKENDS = ("MKLDNN", "MKLDNN_QUANTIZE", "ONEDNN", "ONEDNN_QUANTIZE", "default")
 
-_NO_VALUE = "A symbol is a part of a graph, without shape or values until the graph is run."
+_NO_VALUE = "A symbol has no shape or values until the graph is run."
 _SHAPE_FREE = (
     "In hybrid_forward use operators that need no shape: F.reshape(x, (0, -1)) keeps the first "
     "axis, F.shape_array(x) computes the shape, *_like operators take it from another input. "
@@ -50,18 +50,18 @@ _INSTEAD = {
     "ndim": _SHAPE_FREE,
     "size": _SHAPE_FREE,
     "dtype": "Outside hybrid_forward, symbol.infer_type(data=...) returns types.",
-    "context": "Choose the context when the graph is bound, or by that of the data.",
-    "ctx": "Choose the context when the graph is bound, or by that of the data.",
+    "context": "The context is chosen at binding, or by the data.",
+    "ctx": "The context is chosen at binding, or by the data.",
 }
 
 
 class Symbol(SymbolMethods):
-    """One or several outputs of a graph that is not computed yet.
+    """One or several outputs of a symbolic graph.
 
     Parameters
     ----------
     handle
-        Entries of a graph; use `mx.sym.var` and operators in place of the class.
+        Entries of a graph. Create symbols with `mx.sym.var` and operators.
 
     >>> x = mx.sym.Variable("x")
     >>> y = mx.sym.FullyConnected(x, num_hidden=3, name="fc") * 2
@@ -70,11 +70,11 @@ class Symbol(SymbolMethods):
     """
 
     __slots__ = ("__weakref__", "_cached_graph", "_heads")
-    # NumPy leaves arithmetic with symbols to the symbol.
+    # NumPy defers arithmetic to the symbol.
     __array_priority__: ClassVar[float] = 1000.0
-    # Whether operators have NumPy's semantics, as those of `mx.sym.np` do.
+    # Whether operators have NumPy's semantics, as in `mx.sym.np`.
     is_numpy: ClassVar[bool] = False
-    __hash__ = None  # == makes a symbol, so symbols cannot be keys
+    __hash__ = None  # == returns a symbol, so symbols cannot be keys
 
     def __init__(self, handle: Sequence[Entry]) -> None:
         self._heads = tuple(handle)
@@ -88,12 +88,12 @@ class Symbol(SymbolMethods):
 
     @property
     def handle(self) -> tuple[Entry, ...]:
-        """The outputs of the graph that this symbol holds; ``Symbol(s.handle)`` holds the same."""
+        """The entries of the symbol; ``Symbol(s.handle)`` is an equal symbol."""
         return self._heads
 
     @property
     def name(self) -> str | None:
-        """The name of the node, or None for a group of several."""
+        """The name of the node, or None for a group."""
         first = self._heads[0].node if self._heads else None
         if first is None or any(e.node is not first for e in self._heads):
             return None
@@ -136,7 +136,7 @@ class Symbol(SymbolMethods):
         return type(self)((self._heads[index],))
 
     def _empty_slice(self, index: slice) -> Exception:
-        """Return the error of a slice without outputs, of MXNet's class."""
+        """Return MXNet's error for an empty slice."""
         start, step = index.start or 0, index.step or 1
         beyond = range(start, len(self) if index.stop is None else index.stop, step)
         error = IndexError if beyond else TypeError
@@ -149,7 +149,7 @@ class Symbol(SymbolMethods):
             near = did_you_mean(name, names)
             raise ValueError(f'Cannot find output that matches name "{name}". {near}'.rstrip())
         if len(matches) > 1:
-            raise ValueError(f'There are multiple outputs with name "{name}": use the number.')
+            raise ValueError(f'There are multiple outputs with name "{name}": use its index.')
         return matches[0]
 
     def get_internals(self) -> Symbol:
@@ -160,7 +160,8 @@ class Symbol(SymbolMethods):
         <Symbol fc>
         """
         nodes = self._graph.nodes
-        # The version of a variable counts the operators that change it: auxiliary states have one.
+        # A variable's version counts the operators that mutate it; it is nonzero for auxiliary
+        # states.
         return type(self)([Entry(n, i, n.version) for n in nodes for i in range(n.outputs)])
 
     def get_children(self) -> Symbol | None:
@@ -181,11 +182,11 @@ class Symbol(SymbolMethods):
         return self._graph.output_names()
 
     def list_auxiliary_states(self) -> list[str]:
-        """Return the names of the inputs that operators keep and change, such as moving means."""
+        """Return the names of the inputs that operators mutate, such as moving means."""
         return [n.name for n in self._graph.auxiliary]
 
     def list_inputs(self) -> list[str]:
-        """Return the names of arguments and auxiliary states together."""
+        """Return the names of all inputs: arguments and auxiliary states."""
         return [n.name for n in self._graph.variables]
 
     # -- attributes ---------------------------------------------------------------------------
@@ -195,7 +196,7 @@ class Symbol(SymbolMethods):
         return first if all(e.node is first for e in self._heads) else None
 
     def attr(self, key: str) -> str | None:
-        """Return one attribute of this node, or None; a group of several nodes has none.
+        """Return an attribute of this node, or None; None for a group.
 
         Parameters
         ----------
@@ -208,12 +209,12 @@ class Symbol(SymbolMethods):
         return self.list_attr().get(key, node.name if key == "name" else None)
 
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
-        """Return the attributes of this node, or of the first one of a group.
+        """Return the attributes of this node, or of the first node of a group.
 
         Parameters
         ----------
         recursive
-            Whether to return those of all nodes.
+            Whether to return the attributes of all nodes.
         """
         if recursive:
             raise DeprecationWarning(
@@ -222,7 +223,7 @@ class Symbol(SymbolMethods):
         return both_spellings(self._heads[0].node.all_attributes())
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
-        """Return the attributes of all nodes that have some, by name."""
+        """Return the attributes of all nodes that have any, by node name."""
         return {
             n.name: both_spellings(n.all_attributes())
             for n in self._graph.nodes
@@ -230,10 +231,10 @@ class Symbol(SymbolMethods):
         }
 
     def _set_attr(self, **kwargs: str) -> None:
-        """Set attributes of this node; those of an operator are checked."""
+        """Set attributes of this node; an operator's attributes are validated."""
         node = self._node()
         if node is None:
-            raise MXNetError("Attributes of a group cannot be set: take one of its symbols.")
+            raise MXNetError("Attributes of a group cannot be set: select one of its symbols.")
         for key, value in kwargs.items():
             if not isinstance(value, str):
                 raise ValueError(f"Set Attr only accepts string values, but {key} is {value!r}.")
@@ -269,7 +270,7 @@ class Symbol(SymbolMethods):
         if args:
             raise MXNetError("General composition only support kwargs: net(data=symbol).")
         candidates = self.list_inputs()
-        fixed = len(self._heads) == 1 and self._heads[0].node.op is None  # a variable by itself
+        fixed = len(self._heads) == 1 and self._heads[0].node.op is None  # a single variable
         for key, value in kwargs.items():
             if key not in candidates or fixed:
                 listed = "\n".join(f"\t[{i}]{n}" for i, n in enumerate(candidates))
@@ -288,7 +289,7 @@ class Symbol(SymbolMethods):
             self._heads[0].node.name = name
 
     def _gen_atomic_symbol(self) -> Symbol:
-        """Return this operator with its attributes, but without inputs: a call gives it some."""
+        """Return this operator with its attributes, but without inputs."""
         node = self._node()
         if node is None or node.op is None:
             raise MXNetError("Only the result of one operator has an atomic symbol.")
@@ -303,14 +304,14 @@ class Symbol(SymbolMethods):
     # -- inference ----------------------------------------------------------------------------
 
     def infer_shape(self, *args: Any, **kwargs: Any) -> tuple:
-        """Return the shapes of arguments, outputs and auxiliary states, from those of some.
+        """Infer the shapes of arguments, outputs and auxiliary states from known shapes.
 
-        What cannot be inferred gives a warning and ``(None, None, None)``.
+        If a shape cannot be inferred, warns and returns ``(None, None, None)``.
 
         Parameters
         ----------
         args
-            Shapes, types or arrays of the arguments, in order; others go by name.
+            Shapes, types or arrays of the arguments, in order, or as keywords.
 
         >>> mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3).infer_shape(x=(4, 5))
         ([(4, 5), (3, 5), (3,)], [(4, 3)], [])
@@ -327,22 +328,22 @@ class Symbol(SymbolMethods):
         return None, None, None
 
     def infer_shape_partial(self, *args: Any, **kwargs: Any) -> tuple:
-        """Return the shapes that can be inferred; unknown sizes are 0, unknown shapes ().
+        """Infer as many shapes as possible; unknown sizes are 0, unknown shapes ().
 
         Parameters
         ----------
         args
-            Shapes, types or arrays of the arguments, in order; others go by name.
+            Shapes, types or arrays of the arguments, in order, or as keywords.
         """
         return _shape_lists(_infer_from_shapes(self._graph, args, kwargs))
 
     def infer_type(self, *args: Any, **kwargs: Any) -> tuple:
-        """Return the data types of arguments, outputs and auxiliary states, from those of some.
+        """Infer the data types of arguments, outputs and auxiliary states from known types.
 
         Parameters
         ----------
         args
-            Shapes, types or arrays of the arguments, in order; others go by name.
+            Shapes, types or arrays of the arguments, in order, or as keywords.
         """
         inferred = _infer_from_types(self._graph, args, kwargs)
         if inferred.complete:
@@ -356,43 +357,43 @@ class Symbol(SymbolMethods):
         return None, None, None
 
     def infer_type_partial(self, *args: Any, **kwargs: Any) -> tuple:
-        """Return the data types that can be inferred, None for unknown ones.
+        """Infer as many data types as possible; unknown types are None.
 
         Parameters
         ----------
         args
-            Shapes, types or arrays of the arguments, in order; others go by name.
+            Shapes, types or arrays of the arguments, in order, or as keywords.
         """
         return _type_lists(_infer_from_types(self._graph, args, kwargs))
 
     # -- files and text -----------------------------------------------------------------------
 
     def tojson(self, remove_amp_cast: bool = True) -> str:
-        """Return MXNet's JSON text of the graph; casts put in by AMP are left out.
+        """Return the graph as a JSON string in MXNet's format.
 
         Parameters
         ----------
         remove_amp_cast
-            Whether casts of mixed precision are left out.
+            Whether to remove casts of mixed precision.
         """
         heads = without_casts(self._graph) if remove_amp_cast else self._heads
         return dumps(heads, np_shape=is_np_shape())
 
     def save(self, fname: str | PathLike[str], remove_amp_cast: bool = True) -> None:
-        """Write the JSON text to a file.
+        """Save the graph to a JSON file.
 
         Parameters
         ----------
         fname
             Path of the file.
         remove_amp_cast
-            Whether casts of mixed precision are left out.
+            Whether to remove casts of mixed precision.
         """
         with replacing(local_path(fname)) as file:
             file.write(self.tojson(remove_amp_cast).encode("utf-8"))
 
     def debug_str(self) -> str:
-        """Return the graph as text for people."""
+        """Return a readable description of the graph."""
         return describe(self._graph)
 
     def __getstate__(self) -> dict[str, str]:
@@ -406,7 +407,7 @@ class Symbol(SymbolMethods):
         return _empty, (type(self),), self.__getstate__()
 
     def as_nd_ndarray(self) -> Symbol:
-        """Return this symbol with the classic operators."""
+        """Return this symbol with classic operators."""
         return Symbol(self._heads)
 
     def as_np_ndarray(self) -> Symbol:
@@ -427,7 +428,7 @@ class Symbol(SymbolMethods):
         group2ctx: Any = None,
         shared_exec: Executor | None = None,
     ) -> Executor:
-        """Return an executor of the graph on the given arrays.
+        """Bind the graph to arrays and return an executor.
 
         Parameters
         ----------
@@ -436,7 +437,7 @@ class Symbol(SymbolMethods):
         args
             Arrays of all arguments: a list in order, or a dict by name.
         args_grad
-            Arrays that receive gradients: a list in order, or a dict by name.
+            Gradient arrays: a list in order, or a dict by name.
         grad_req
             How gradients are stored, for all or by name: ``'write'``, ``'add'`` or ``'null'``.
         aux_states
@@ -444,7 +445,7 @@ class Symbol(SymbolMethods):
         group2ctx
             Device of each ``ctx_group``.
         shared_exec
-            Executor whose memory may be used again.
+            Executor whose memory may be reused.
         """
         from ..executor import bind
 
@@ -462,7 +463,7 @@ class Symbol(SymbolMethods):
         shared_buffer: Any = None,
         **kwargs: Any,
     ) -> Executor:
-        """Return an executor with new arrays, their shapes inferred from those given.
+        """Bind the graph to new arrays of inferred shapes and return an executor.
 
         Parameters
         ----------
@@ -479,9 +480,9 @@ class Symbol(SymbolMethods):
         shared_arg_names
             Arguments whose arrays may be shared.
         shared_exec
-            Executor whose memory may be used again.
+            Executor whose memory may be reused.
         shared_buffer
-            Arrays by name that may be used again.
+            Arrays by name that may be reused.
         """
         from ..executor import simple_bind
 
@@ -499,7 +500,7 @@ class Symbol(SymbolMethods):
         )
 
     def eval(self, ctx: Context | None = None, **kwargs: Any) -> list:
-        """Return the values of the outputs, given arrays for the arguments by name.
+        """Compute the outputs from arrays passed by argument name.
 
         Parameters
         ----------
@@ -533,16 +534,16 @@ class Symbol(SymbolMethods):
         skip_infer: bool = False,
         **kwargs: Any,
     ) -> Symbol:
-        """Return the symbol to be run by an engine in inference, such as ``"openvino"``.
+        """Return the symbol for inference by an engine such as ``"openvino"``.
 
-        For the names of MXNet's own backends it returns what `get_backend_symbol` does.
+        For MXNet's own backends this is `get_backend_symbol`.
 
         Parameters
         ----------
         backend
             Name of the engine.
         args
-            Shapes, types or arrays of the arguments, in order; others go by name.
+            Shapes, types or arrays of the arguments, in order, or as keywords.
         aux
             Arrays of the auxiliary states.
         ctx
@@ -572,9 +573,9 @@ class Symbol(SymbolMethods):
         return self
 
     def get_backend_symbol(self, backend: str) -> Symbol:
-        """Return the symbol with layers fused as that backend of MXNet does.
+        """Return the symbol with layers fused like that backend of MXNet.
 
-        The executor fuses by itself, so this is for programs that look for the fused nodes.
+        Only for programs that use the fused nodes: the executor fuses operators itself.
 
         Parameters
         ----------
@@ -590,9 +591,9 @@ class Symbol(SymbolMethods):
             return self
         return type(self)(fuse_layers(self._graph))
 
-    # -- what only arrays can do ------------------------------------------------------------
+    # -- unsupported methods of arrays ------------------------------------------------------------
 
-    if not TYPE_CHECKING:  # a checker should still find misspelled attributes
+    if not TYPE_CHECKING:  # type checkers still report misspelled attributes
 
         def __getattr__(self, name: str) -> Any:
             kind = type(self).__name__
@@ -603,7 +604,7 @@ class Symbol(SymbolMethods):
     def __bool__(self) -> bool:
         raise NotImplementedForSymbol(
             "__bool__",
-            "F.where(condition, x, y) or F.contrib.cond, which choose when the graph runs,",
+            "F.where(condition, x, y) or F.contrib.cond, which select values when the graph runs,",
         )
 
     __nonzero__ = __bool__
@@ -641,7 +642,7 @@ def _empty(cls: type[Symbol]) -> Symbol:
     return cls(())
 
 
-# -- between the shapes and types that users write and read and those of the passes --------------
+# -- conversion between the users' shapes and types and those of the passes --------------
 
 
 def _infer_from_shapes(graph: Graph, args: tuple, kwargs: Mapping[str, Any]) -> Inferred:
@@ -694,7 +695,7 @@ def _shown_shape(shape: tuple | None) -> tuple | None:
 
 def _shape_lists(inferred: Inferred) -> tuple[list, list, list]:
     parts = inferred.arguments, inferred.heads, inferred.auxiliary
-    if inferred.complete:  # nothing is unknown, which users read as 0
+    if inferred.complete:  # no size is unknown
         return parts
     arguments, heads, auxiliary = ([_shown_shape(s) for s in part] for part in parts)
     return arguments, heads, auxiliary

@@ -307,7 +307,7 @@ def locationError(
     index
         Where they differ.
     names
-        What to call the arrays.
+        Names of the arrays in messages.
     maxError
         Whether it is the largest difference.
 
@@ -341,13 +341,13 @@ def assert_almost_equal(
     rtol, atol : float or dict of dtype to float, optional
         By default those of the less exact data type of the two.
     names
-        What to call them.
+        Names of the arrays in messages.
     equal_nan
         Whether NaN equals NaN.
     use_broadcast
         Whether shapes may differ as far as broadcasting allows.
     mismatches
-        How many differences to print.
+        Number of differences to print.
 
     >>> assert_almost_equal(mx.nd.ones((2,)), np.array([1.0, 1.00001]))
     """
@@ -428,11 +428,11 @@ def assert_almost_equal_with_err(
     etol
         Fraction of the elements that may differ.
     names
-        What to call the arrays.
+        Names of the arrays in messages.
     equal_nan
         Whether NaN equals NaN.
     mismatches
-        How many differences to print.
+        Number of differences to print.
 
     >>> mx.test_utils.assert_almost_equal_with_err(np.ones(10), np.ones(10), etol=0.1)
     """
@@ -461,7 +461,7 @@ def assert_almost_equal_ignore_nan(
     rtol, atol
         Relative and absolute tolerance; by default those of the data type.
     names
-        What to call the arrays.
+        Names of the arrays in messages.
 
     >>> mx.test_utils.assert_almost_equal_ignore_nan(np.array([1, np.nan]), np.array([1.0, 2]))
     """
@@ -494,7 +494,7 @@ def assert_exception(
 
 
 def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
-    """Return whether two graphs have the same operators at the same places.
+    """Return whether two graphs have the same operators at the same positions.
 
     Parameters
     ----------

@@ -357,9 +357,9 @@ def get_mnist_iterator(
     input_shape
         Shape of an image.
     num_parts
-        How many parts the samples are divided into.
+        Number of parts the samples are split into.
     part_index
-        Which one of the parts to read.
+        Index of the part to read.
 
     >>> train, test = mx.test_utils.get_mnist_iterator(100, (784,))  # doctest: +SKIP
     """

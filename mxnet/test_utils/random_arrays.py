@@ -404,13 +404,13 @@ def mean_check(generator: Generator, mu: float, sigma: float, nsamples: int = 10
     Parameters
     ----------
     generator
-        Makes a number of independent samples.
+        Function that returns a number of independent samples.
     mu
         The true mean.
     sigma
         The true standard deviation.
     nsamples
-        How many samples to make.
+        Number of samples.
 
     >>> mean_check(lambda n: np.zeros(n), 0, 1.0, nsamples=100)
     True
@@ -425,11 +425,11 @@ def var_check(generator: Generator, sigma: float, nsamples: int = 1000000) -> bo
     Parameters
     ----------
     generator
-        Makes a number of independent samples.
+        Function that returns a number of independent samples.
     sigma
         The true standard deviation.
     nsamples
-        How many samples to make.
+        Number of samples.
 
     >>> var_check(lambda n: np.random.normal(0, 1, n), 1.0, nsamples=1000) in (True, False)
     True
@@ -468,7 +468,7 @@ def chi_square_check(
     Parameters
     ----------
     generator
-        Makes a number of independent samples.
+        Function that returns a number of independent samples.
     buckets
         The values of a discrete distribution, or intervals (low, high) in ascending order.
     probs

@@ -35,11 +35,11 @@ def rand_ndarray(
     stype
         Storage type.
     density
-        Which part is not zero; random by default.
+        Fraction of nonzero elements; random by default.
     dtype
         Data type of the array.
     modifier_func
-        Function that is applied to each number.
+        Function applied to each element.
     shuffle_csr_indices
         Whether columns within a row are out of order.
     distribution
@@ -86,16 +86,16 @@ def rand_sparse_ndarray(
     stype : {'csr', 'row_sparse'}
         Storage type.
     density
-        Which part is not zero; random by default.
+        Fraction of nonzero elements; random by default.
     dtype
         Data type of the array.
     distribution
         {'uniform', 'powerlaw'}; the latter, for csr, puts twice as many numbers in each row as in
         the one before.
     data_init
-        Fill with this number instead of random ones.
+        Value of the elements, instead of random ones.
     rsp_indices
-        The rows that are there, for row_sparse.
+        Indices of the stored rows, for row_sparse.
     modifier_func
         Applied to each number of a row_sparse array.
     shuffle_csr_indices
@@ -231,15 +231,15 @@ def create_sparse_array(
     stype
         Storage type.
     data_init
-        Number to fill with, in place of random ones.
+        Value of the elements, instead of random ones.
     rsp_indices
-        Numbers of the rows that are there, for row_sparse.
+        Indices of the stored rows, for row_sparse.
     dtype
         Data type of the array.
     modifier_func
-        Function that is applied to each number.
+        Function applied to each element.
     density
-        Which part is not zero; random by default.
+        Fraction of nonzero elements; random by default.
     shuffle_csr_indices
         Whether columns within a row are out of order.
 
@@ -279,15 +279,15 @@ def create_sparse_array_zd(
     stype
         Storage type.
     density
-        Which part is not zero; random by default.
+        Fraction of nonzero elements; random by default.
     data_init
-        Number to fill with, in place of random ones.
+        Value of the elements, instead of random ones.
     rsp_indices
-        Numbers of the rows that are there, for row_sparse.
+        Indices of the stored rows, for row_sparse.
     dtype
         Data type of the array.
     modifier_func
-        Function that is applied to each number.
+        Function applied to each element.
     shuffle_csr_indices
         Whether columns within a row are out of order.
 

@@ -1,4 +1,4 @@
-"""`mx.viz`: tables of a network's layers, drawings of its graph, and curves of its training."""
+"""`mx.viz`: tables of layers, drawings of graphs, and training curves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of layers: `print_summary`, and `print_costs` of parameters, work, memory and time."""
+"""Tables of layers: `print_summary`, and `print_costs` with multiply-adds, memory and time."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from ..symbol import Group, Symbol
 from ..symbol import Variable as variable
 
 Shape = tuple[int, ...]
-# Operators call the inputs that are trained by these names.
+# Names of trained inputs of operators.
 TRAINED_ROLES = frozenset({"weight", "bias", "gamma", "beta", "parameters"})
 
 
 class LayerCost(NamedTuple):
-    """One operator of a graph, and the cost of one run.
+    """The cost of an operator in a graph.
 
-    `multiply_adds` counts matrix products and convolutions, as is usual; None where it is not
-    known, which is so of operators that run graphs or programs of the user.
+    `multiply_adds` includes matrix products and convolutions; None if unknown, for control flow and
+    user-defined operators.
     """
 
     name: str
@@ -52,8 +52,8 @@ def layer_costs(
 ) -> list[LayerCost]:
     """Return the cost of each operator, for inputs of these shapes.
 
-    A parameter that several layers share is counted for the first of them. `inputs` are the
-    variables that are data, by default those with shapes.
+    A shared parameter is counted for the first layer only. `inputs` are the data variables, by
+    default those with shapes.
 
     >>> x = mx.sym.FullyConnected(mx.sym.Variable('data'), num_hidden=4)
     >>> cost, = layer_costs(x, {'data': (2, 3)})
@@ -65,7 +65,7 @@ def layer_costs(
     unknown = [n.name for n in graph.nodes if not all(map(is_known, known_shapes.values[n]))]
     if unknown:
         raise ShapeError(
-            f"The shapes of {', '.join(unknown[:5])} do not follow from {dict(shapes)}. Give the "
+            f"The shapes of {', '.join(unknown[:5])} do not follow from {dict(shapes)}. Pass the "
             "shapes of all inputs."
         )
     known_types = infer_types(graph, dtypes or {}, default=torch.float32)
@@ -84,9 +84,9 @@ def print_costs(model: Any, *inputs: Any, shape: Mapping[str, Shape] | None = No
     Parameters
     ----------
     model : Symbol or HybridBlock
-        A block may be hybridized or not.
+        The network; a block need not be hybridized.
     inputs : NDArray
-        Inputs of a block, of which only the shapes matter.
+        Inputs of a block; only their shapes are used.
     shape : dict of str to tuple
         Shapes of the inputs of a symbol.
 
@@ -140,7 +140,7 @@ def _trace(
 def _trained_variables(entry: Entry, data: frozenset[str]) -> list[Node]:
     """Return the parameters of an input of a layer: itself, or its concatenated parts.
 
-    Recurrent layers of Gluon join their weights in the graph.
+    Gluon's recurrent layers concatenate their weights in the graph.
     """
     if entry.node.op is None:
         return [entry.node]
@@ -177,7 +177,7 @@ def _cost(
 
 
 def _multiply_adds(node: Node, shapes: Inferred, types: Inferred) -> int | None:
-    """Run the operator on tensors without data, and let torch count its products."""
+    """Run the operator on meta tensors, and let torch count its multiply-adds."""
     from torch.utils.flop_counter import FlopCounterMode  # imports Triton where it is installed
 
     if node.op is None or node.subgraphs:
@@ -195,7 +195,7 @@ def _multiply_adds(node: Node, shapes: Inferred, types: Inferred) -> int | None:
 def layer_times(
     symbol: Symbol, feed: Mapping[str, Tensor], *, runs: int = 10, warmup: int = 2
 ) -> dict[str, float]:
-    """Return the median seconds that each operator takes, run one by one in prediction mode."""
+    """Return the median seconds of each operator, run separately in inference mode."""
     graph = symbol._graph
     kernels = {n: n.op.instantiate(n.typed, n.subgraphs) for n in graph.nodes if n.op is not None}
     measured: dict[Node, list[float]] = {node: [] for node in kernels}
@@ -212,7 +212,7 @@ def layer_times(
     with torch.no_grad():
         for _ in range(warmup + runs):
             interpret(graph, lambda node: feed[node.name], apply)
-    import statistics  # imports a lot
+    import statistics  # slow import
 
     return {node.name: statistics.median(times[warmup:]) for node, times in measured.items()}
 
@@ -232,12 +232,12 @@ def _prepared_call(node: Node, kernel: Callable, inputs: list[Tensor]) -> Callab
 Shapes = Mapping[str, tuple[int, ...]]
 
 HEADINGS = ("Layer (type)", "Output Shape", "Param #", "Previous Layer")
-# Operators call the inputs that are trained by these names.
+# Names of trained inputs of operators.
 PARAMETERS = frozenset({"weight", "bias", "gamma", "beta", "parameters"})
 
 
 class Table:
-    """Lines of a fixed length with columns that end at fixed positions."""
+    """Text table with fixed line length and column positions."""
 
     def __init__(self, length: int, positions: Sequence[float]) -> None:
         self.length = length
@@ -253,7 +253,7 @@ class Table:
         self.lines.append(line)
 
     def rule(self, character: str = "_") -> None:
-        """Add a line across."""
+        """Add a horizontal line."""
         self.lines.append(character * self.length)
 
 
@@ -274,12 +274,12 @@ def print_summary(
     line_length : int
         Number of characters in a line.
     positions
-        Where the columns end, as parts of the line or as numbers of characters.
+        Ends of the columns, as fractions of the line or in characters.
 
     Notes
     -----
-    Counts all trained inputs of every operator; MXNet 1.9.1 knew those of Convolution,
-    FullyConnected, BatchNorm and Embedding, and showed 0 for the others.
+    All trained inputs are counted; MXNet 1.9.1 counts only those of Convolution, FullyConnected,
+    BatchNorm and Embedding.
 
     >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     >>> mx.viz.print_summary(net, shape={"data": (1, 3)}, line_length=60)  # doctest: +ELLIPSIS
@@ -318,7 +318,7 @@ def summary_lines(
 def _all_shapes(symbol: Symbol, shape: Shapes) -> dict[str, tuple[int, ...]]:
     internals = symbol.get_internals()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the error below says it
+        warnings.simplefilter("ignore")  # raised below
         arg_shapes, out_shapes, _ = internals.infer_shape(**shape)
     if out_shapes is None:
         inputs = ", ".join(f"{n}: {s}" for n, s in shape.items()) or "none"

@@ -1,4 +1,4 @@
-"""`plot_history`: the metrics of a training as curves."""
+"""`plot_history`: plots of training metrics."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ def plot_history(
     path: str | os.PathLike[str] | None = None,
     metrics: Sequence[str] | None = None,
 ) -> Any:
-    """Plot the result of `fit`: a chart for each metric, with training and validation.
+    """Plot the result of `fit`: a chart per metric, with training and validation.
 
     Parameters
     ----------
     history : History
-        Or a dict of lists with names such as ``train_accuracy`` and ``val_accuracy``.
+        Result of `fit`, or a dict of lists with names such as ``train_accuracy`` and
+        ``val_accuracy``.
     path : str, optional
         A file to save the figure to; the suffix chooses the format (png, svg, pdf).
     metrics : list of str, optional
-        The metrics to draw, such as ``["accuracy"]``; by default all.
+        The metrics to plot, such as ``["accuracy"]``; by default all.
 
     Returns
     -------
@@ -57,7 +58,7 @@ def plot_history(
 
 @functools.cache
 def _figure_class() -> Any:
-    """Return a figure that notebooks show without pyplot, which would never free it."""
+    """Return a figure class for notebooks without pyplot, which would keep figures alive."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -1,6 +1,6 @@
-"""Drawings of networks in pure Python: boxes, colors, labels and arrows, their layout, SVG.
+"""Drawings of networks in pure Python: boxes, arrows, layout, SVG.
 
-The layout is layered: inputs on top, every box below those it reads, few crossings.
+The layout is layered: inputs on top, every box below its inputs, few crossings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..symbol import Symbol
 
 INPUT_COLOR = "#d9e8f5"
 OTHER_COLOR = "#eceff1"
-# One color for each kind of work, by the module of `mxnet.ops` that holds the operator.
+# Colors by the module of the operator in `mxnet.ops`.
 COLORS = {
     "#f6b26b": ("convolution", "deconvolution", "dense", "products", "linalg_products"),
     "#93c47d": ("activation", "families", "elementwise", "arithmetic"),
@@ -47,7 +47,7 @@ HIDDEN_ENDINGS = (
 
 
 class Box(NamedTuple):
-    """One node of a drawing."""
+    """A node of a drawing."""
 
     key: str
     label: str
@@ -64,7 +64,7 @@ class Arrow(NamedTuple):
 
 
 class Diagram(NamedTuple):
-    """All that is drawn of a network."""
+    """The boxes and arrows of a drawing."""
 
     boxes: list[Box]
     arrows: list[Arrow]
@@ -93,7 +93,7 @@ def diagram(
 
 
 def is_parameter(node: Node) -> bool:
-    """Return whether a variable's name ends as those of parameters and states do."""
+    """Return whether a variable's name has the suffix of a parameter or state."""
     return node.op is None and node.name.endswith(HIDDEN_ENDINGS)
 
 
@@ -108,7 +108,7 @@ def _keys(nodes: list[Node]) -> dict[Node, str]:
 
 
 def node_color(node: Node) -> str:
-    """Return the color of a node: what kind of work its operator does."""
+    """Return the color of a node by the type of its operator."""
     if node.op is None:
         return INPUT_COLOR
     return _COLOR_OF.get(node.op.function.__module__.rpartition(".")[2], OTHER_COLOR)
@@ -124,7 +124,7 @@ def _label(node: Node) -> str:
 
 
 def node_detail(node: Node) -> str:
-    """Return what distinguishes a layer from others of its operator, such as ``3x3/2, 64``."""
+    """Return the main attributes of a layer, such as ``3x3/2, 64``."""
     typed = node.typed
     return next((show(typed) for key, show in _DETAILS.items() if typed.get(key)), "")
 
@@ -139,7 +139,7 @@ def _window(attrs: Mapping[str, Any]) -> str:
     return f"{kernel}/{_sizes(stride)}" if any(s != 1 for s in stride) else kernel
 
 
-# The first of these attributes that an operator has says most about it.
+# The first of these attributes of an operator is shown.
 _DETAILS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "num_filter": lambda a: f"{_window(a)}, {a['num_filter']}",
     "num_hidden": lambda a: str(a["num_hidden"]),
@@ -192,7 +192,7 @@ Key = str | tuple[int, int]  # a box, or the passage of arrow number i through l
 
 
 class Layout(NamedTuple):
-    """The layout: x of every place, the layer of every box, the places of every arrow."""
+    """The layout: x positions, the layer of every box, the path of every arrow."""
 
     x: dict[Key, float]
     layer: dict[str, int]
@@ -327,11 +327,11 @@ def render_svg(
     symbol : Symbol
         The network.
     path
-        The file to write.
+        Path of the file.
     shape, dtype : dict, optional
         Shapes and types of the inputs; then arrows show those of the data.
     hide_weights
-        Whether to leave out weights, biases and the like.
+        Whether to hide weights, biases and other parameters.
 
     >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     >>> print(mx.viz.render_svg(net, "net.svg"))

@@ -24,15 +24,14 @@ def live(
 ) -> Logger:
     """Return a logger that draws the metrics after each epoch, for ``fit(loggers=mx.viz.live())``.
 
-    A notebook shows one plot, which is replaced; its colors suit light and dark pages. With a path
-    the plot is written to that file as well.
+    In a notebook the plot is updated in place. With a path it is also written to that file.
 
     Parameters
     ----------
     path : str, optional
-        A file to save the plot to, such as ``curves.svg``. Needed outside of notebooks.
+        A file to save the plot to, such as ``curves.svg``. Required outside of notebooks.
     metrics : list of str, optional
-        The metrics to draw, such as ``["accuracy"]``; by default all.
+        The metrics to plot, such as ``["accuracy"]``; by default all.
 
     >>> logger = mx.viz.live("curves.svg")
     >>> isinstance(logger, mx.tracking.Logger)
@@ -41,7 +40,9 @@ def live(
     shell = sys.modules.get("IPython")
     display = shell.display if shell is not None and shell.get_ipython() is not None else None
     if path is None and display is None:
-        raise InvalidValue("mx.viz.live() draws in notebooks; elsewhere give it a path, curves.svg")
+        raise InvalidValue(
+            "mx.viz.live() plots in notebooks; elsewhere pass a path, such as curves.svg"
+        )
     return _LivePlot(path, metrics, display)
 
 

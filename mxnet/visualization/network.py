@@ -1,4 +1,4 @@
-"""`plot_network`: a graphviz drawing of a network; it works without ``dot``, too."""
+"""`plot_network`: a graphviz drawing of a network, also without ``dot``."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def plot_network(
     node_attrs : dict, optional
         Graphviz attributes of all nodes, such as ``{"fixedsize": "false"}``.
     hide_weights : bool
-        Whether to leave out weights, biases and the like.
+        Whether to hide weights, biases and other parameters.
 
     Notes
     -----
-    Needs the Python package ``graphviz``. Where the program ``dot`` is missing, ``render`` and
-    ``view`` write an SVG of our own layout; `render_svg` does so without either.
+    Needs the Python package ``graphviz``. Without the program ``dot``, ``render`` and ``view``
+    write an SVG with MXNext's layout; `render_svg` needs neither.
 
     >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     >>> drawing = mx.viz.plot_network(net)
@@ -94,7 +94,7 @@ def _drawing_class() -> type:
         ) from None
 
     class Drawing(graphviz.Digraph):
-        """A Digraph that draws itself as SVG when the program ``dot`` is not installed."""
+        """A Digraph that is rendered as SVG without the program ``dot``."""
 
         diagram: Diagram
 
@@ -104,7 +104,7 @@ def _drawing_class() -> type:
             try:
                 return super().render(filename, directory=directory, view=view, **options)
             except graphviz.ExecutableNotFound:
-                # What has no `dot` is written without it, always as SVG.
+                # Without `dot`, always write SVG.
                 return self._render_svg(filename, directory, view)
 
         def _render_svg(self, filename: Any, directory: Any, view: bool) -> str:
@@ -141,7 +141,7 @@ def _drawing_class() -> type:
 
 
 def _open(path: Path) -> None:
-    """Show a file with the program that the system has for it."""
+    """Open a file with the system's default program."""
     if sys.platform == "win32":
         import os
 

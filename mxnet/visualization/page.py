@@ -1,4 +1,4 @@
-"""`render_html`: a network as one HTML page that needs nothing else to explore it."""
+"""`render_html`: a network as a self-contained interactive HTML page."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ def render_html(
 ) -> str:
     """Write the network as an HTML page and return its path.
 
-    The page zooms, searches, folds blocks, and shows attributes, shapes, costs and histograms of
-    weights. It loads nothing from anywhere.
+    The page supports zooming, search and folding of blocks, and shows attributes, shapes, costs and
+    histograms of weights. It loads no external resources.
 
     Parameters
     ----------
     symbol : Symbol
         The network.
     path
-        The file to write.
+        Path of the file.
     shape : dict of str to tuple, optional
         Shapes of the inputs; with them the page shows those of all results, and costs.
     params : dict of str to NDArray, optional
         Parameters and auxiliary states, for their histograms.
     title : str, optional
-        What stands above the drawing; the name of the file by default.
+        Title of the page; by default the file name.
 
     >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     >>> print(mx.viz.render_html(net, "net.html", shape={"data": (1, 3)}))
@@ -84,7 +84,7 @@ def page_text(
         "{layout}": _asset("layout.js"),
         "{script}": _asset("page.js"),
     }
-    # One pass: a name in the model that looks like a slot stays a name.
+    # One pass, so that names in the model that look like slots are not replaced.
     return re.sub(r"\{[a-z]+\}", lambda slot: parts[slot[0]], _asset("page.html"))
 
 
@@ -144,7 +144,7 @@ def _detail(node: Node) -> str:
 def _output_rows(
     symbol: Symbol, position: Mapping[Node, int], rows: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return a row for each output of the network, which reads the result of its node."""
+    """Return a row for each output of the network."""
     results = []
     for name, (node, index, _) in zip(symbol.list_outputs(), symbol._heads, strict=True):
         if node not in position:
@@ -222,7 +222,7 @@ def _weight(node: Node, array: NDArray | None, shape: Shape | None) -> dict[str,
 
 
 def find_blocks(names: Sequence[str]) -> tuple[list[dict[str, Any]], list[int | None]]:
-    """Return the blocks that names like ``stage1_conv0_fwd`` form, and the block of each name.
+    """Return the blocks of names like ``stage1_conv0_fwd``, and the block of each name.
 
     A block is a prefix that ends before an underscore and that several names share, unless all
     do or the block inside it has the same members.

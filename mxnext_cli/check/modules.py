@@ -282,7 +282,7 @@ def _handles(handler: ast.ExceptHandler, errors: frozenset[str]) -> bool:
 
 
 def is_gone(module: str, name: str) -> bool:
-    """Return whether an installed or removed module lacks a name."""
+    """Return whether the package is installed but the module is gone or lacks the name."""
     if not is_installed(module.partition(".")[0]):
         return False
     try:

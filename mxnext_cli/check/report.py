@@ -1,4 +1,4 @@
-"""What `mx check` prints: findings by consequence, with equal ones of a file on one line."""
+"""The report of `mx check`: findings by severity, with equal ones of a file on one line."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Static analysis of values: integers, fractions, or neither.
 
-Names count as integers by the value that is assigned to them once, by their default, or by what
+Names are treated as integers by the value assigned to them once, by their default, or by what
 they are called: ``num_classes``, ``batch_size``.
 """
 

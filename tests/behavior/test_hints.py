@@ -61,7 +61,7 @@ def fit(names: list[str] | None, label: str = "lin_label", **options: Any) -> No
 
 
 NOT_A_BLOCK = r"call super\(\).__init__\(\*\*kwargs\) first in {0}.__init__"
-TAKEN = r"neither data_names nor label_names is taken for a parameter: did you mean "
+TAKEN = r"neither data_names nor label_names are parameters: did you mean "
 
 # The invalid call, its error type, and the hint.
 MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
@@ -114,12 +114,12 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "shape of a symbol": (
         lambda: hybridized(lambda F, x: F.reshape(x, (x.shape[0], -1))),
         AttributeError,
-        r"no attribute 'shape'. A symbol is a part of a graph.*F.reshape\(x, \(0, -1\)\)",
+        r"no attribute 'shape'. A symbol has no shape or values.*F.reshape\(x, \(0, -1\)\)",
     ),
     "context of a symbol": (
         lambda: hybridized(lambda F, x: F.ones((1,), ctx=x.context)),
         AttributeError,
-        "Choose the context when the graph is bound",
+        "The context is chosen at binding",
     ),
     "if on a symbol": (
         lambda: hybridized(lambda F, x: x if x > 1 else -x),
@@ -134,7 +134,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "mx.sym on an array": (
         lambda: mx.sym.relu(mx.nd.ones(2)),
         TypeError,
-        "Arrays need the functions of mx.nd",
+        "For arrays use the functions of mx.nd",
     ),
     "another label of a Module": (
         lambda: fit(["softmax_label"]),
@@ -145,7 +145,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "another label of the iterator": (
         lambda: fit(["lin_label"], "softmax_label"),
         ValueError,
-        "Make the iterator with label_name='lin_label'",
+        "Create the iterator with label_name='lin_label'",
     ),
 }
 

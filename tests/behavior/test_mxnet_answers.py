@@ -141,7 +141,7 @@ def test_resize_of_empty_arrays_in_a_hybridized_block():
 
 @pytest.mark.usefixtures("numpy_mode")
 def test_take_from_an_empty_axis_raises():
-    with pytest.raises(IndexError, match="axis without elements"):
+    with pytest.raises(IndexError, match="cannot index an axis of size 0"):
         mx.np.take(mx.np.zeros((0,)), mx.np.array([0]), mode="wrap")
 
 
@@ -260,7 +260,7 @@ def test_states_of_sgd_with_momentum_do_not_load_without_multi_precision():
     source(0, weight, weight)
     target = mx.optimizer.get_updater(mx.optimizer.SGD(momentum=0.9))
     target.set_states(source.get_states())
-    with pytest.raises(ValueError, match="is it of another parameter"):
+    with pytest.raises(ValueError, match="does it belong to a different parameter"):
         target(0, weight, weight)
 
 

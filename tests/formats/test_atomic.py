@@ -244,7 +244,7 @@ def test_full_disk_raises_and_keeps_the_old_file(tmp_path, request, name):
     path = tmp_path / name
     path.write_bytes(b"old")
     request.getfixturevalue("small_disk")
-    with pytest.raises(MXNetError, match=r"Cannot write .*File too large.*old file is kept") as e:
+    with pytest.raises(MXNetError, match=r"Cannot write .*File too large.*file is unchanged") as e:
         saver(str(path))
     assert isinstance(e.value, OSError) and e.value.filename == str(path)
     assert path.read_bytes() == b"old"

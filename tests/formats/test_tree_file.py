@@ -38,7 +38,7 @@ def test_tree_roundtrip(tmp_path):
 
 
 def test_unsupported_objects_raise(tmp_path):
-    with pytest.raises(TypeError, match="cannot hold object"):
+    with pytest.raises(TypeError, match="cannot contain object"):
         tree_file.write(tmp_path / "t", {"x": object()})
     assert not (tmp_path / "t").exists()
 
@@ -185,5 +185,5 @@ def test_load_checkpoint_with_a_replaced_symbol_file_warns(tmp_path):
     mx.model.save_checkpoint(prefix, 1, x * 2, params, {})
     mx.model.load_checkpoint(prefix, 1)
     (x * 3).save(f"{prefix}-symbol.json")
-    with pytest.warns(UserWarning, match="was saved with another symbol"):
+    with pytest.warns(UserWarning, match="was saved with a symbol different"):
         mx.model.load_checkpoint(prefix, 1)

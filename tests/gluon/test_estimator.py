@@ -363,7 +363,7 @@ class TestEarlyStopping:
             estimator.fit(loader(), epochs=1, event_handlers=handler)
 
     def test_early_stopping_mode_is_inferred_from_the_metric(self):
-        with pytest.warns(UserWarning, match="a greater loss counts as better. Give mode='max'"):
+        with pytest.warns(UserWarning, match="a greater loss is treated as better. Pass mode="):
             handler = EarlyStoppingHandler(mx.metric.Loss())
         assert handler.monitor_op is np.greater
         with pytest.raises(ValueError, match="as monitor"):

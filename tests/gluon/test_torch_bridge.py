@@ -644,9 +644,9 @@ def test_submodule_hooks_that_replace_values_raise() -> None:
     module = net.as_torch()
     part = module.get_submodule("0")
     handle = part.register_forward_hook(lambda m, args, out: 2 * out)
-    with pytest.raises(mx.MXNetError, match="can look at values, not replace them"):
+    with pytest.raises(mx.MXNetError, match="cannot replace values"):
         module(torch.ones(1, 2))
     handle.remove()
     part.register_full_backward_hook(lambda *_: None)
-    with pytest.warns(UserWarning, match="have a forward hook call output.register_hook"):
+    with pytest.warns(UserWarning, match="call output.register_hook in a forward hook"):
         module(torch.ones(1, 2))

@@ -101,7 +101,7 @@ def test_broken_images_raise_with_their_name(folder):
 @pytest.mark.parametrize(
     ("other", "error", "said"),
     [
-        ({"path_imgrec": None}, AssertionError, "Where are the images"),
+        ({"path_imgrec": None}, AssertionError, "ImageIter needs path_imgrec"),
         ({"data_shape": (8, 8)}, ValueError, "length 3"),
         ({"data_shape": (1, 8, 8)}, ValueError, "3 channels"),
         ({"dtype": "uint8"}, AssertionError, "uint8 label not supported"),

@@ -113,7 +113,7 @@ def test_missing_opencv_error_names_the_package():
         (lambda: mx.image.imresize(IMAGE.astype("int32"), 4, 5), "cannot be resized"),
         (lambda: mx.image.imresize(IMAGE, 4, 5, interp=7), "Unknown interp method 7"),
         (lambda: mx.image.image.copyMakeBorder(IMAGE, 1, 1, 1, 1, type=5), "border type 5"),
-        (lambda: mx.image.fixed_crop(IMAGE, -2, 3, 4, 5), "does not begin inside"),
+        (lambda: mx.image.fixed_crop(IMAGE, -2, 3, 4, 5), "does not start inside"),
         (lambda: mx.image.random_size_crop(IMAGE, (4, 5), 0.5, (1, 1), a=3), "unexpected keyword"),
         (lambda: mx.image.imrotate(IMAGE, 10), "Only `float32`"),
         (lambda: mx.image.imrotate(mx.nd.ones((5, 9)), 10), "Only 3D and 4D"),
@@ -122,7 +122,10 @@ def test_missing_opencv_error_names_the_package():
         (lambda: mx.image.DetBorrowAug(3), "invalid Augmenter"),
         (lambda: mx.image.DetRandomSelectAug([3]), "DetAugmenter in list only"),
         (lambda: mx.image.CreateAugmenter((3, 4, 4), rand_resize=True), "rand_resize needs"),
-        (lambda: mx.image.CreateAugmenter((3, 4, 4), mean=np.array([1, 2])), "mean is one number"),
+        (
+            lambda: mx.image.CreateAugmenter((3, 4, 4), mean=np.array([1, 2])),
+            "mean must have one number",
+        ),
     ],
 )
 def test_invalid_calls_raise(call, said):

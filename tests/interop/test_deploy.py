@@ -111,7 +111,7 @@ def test_existing_folders_and_invalid_options_are_rejected(prefix, tmp_path, cap
     assert not (tmp_path / "other").exists()
     net = nn.Dense(2, in_units=3)
     net.initialize()
-    with pytest.raises(mx.MXNetError, match=r"'webb' is none of web, cpp.*Did you mean 'web'"):
+    with pytest.raises(mx.MXNetError, match=r"'webb' must be one of web, cpp.*Did you mean 'web'"):
         mx.convert.deploy(net, "webb", tmp_path / "x", shapes=[(1, 3)])
     with pytest.raises(mx.MXNetError, match="shapes is needed"):
         mx.convert.deploy(net, "web", tmp_path / "x")

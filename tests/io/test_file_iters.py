@@ -105,7 +105,7 @@ def test_integer_csv_with_fractions_or_overflow_raises():
 
 def test_label_file_with_fewer_rows_raises():
     write("0\n", "labels")
-    with pytest.raises(FormatError, match="label file has 1 rows, and the data file has more"):
+    with pytest.raises(FormatError, match="label file has 1 rows, fewer than the data file"):
         rows_of(csv("1,2\n3,4\n", label_csv="labels"))
 
 

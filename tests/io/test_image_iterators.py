@@ -243,7 +243,7 @@ def test_mean_image_is_computed_and_subtracted(tmp_path):
         ({"label_width": 2}, "1-dimensional label but label_width is set to 2"),
         ({"aug_seq": "other"}, "aug_seq 'other'"),
         ({"inter_method": 7, "resize": 12}, "inter_method"),
-        ({"max_crop_size": 99, "min_crop_size": 99}, "do not go with an image"),
+        ({"max_crop_size": 99, "min_crop_size": 99}, "do not match an image"),
     ],
 )
 def test_invalid_settings_raise(other, said):

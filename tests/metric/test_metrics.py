@@ -250,7 +250,7 @@ THREE = mx.nd.array([1, 0, 1])
         ("f1", [LABEL], [LABEL], ValueError, r"scores of shape \(batch, 2\)"),
         ("mcc", [mx.nd.array([0, 1, 2])], [mx.nd.ones((3, 3))], ValueError, "only supports binary"),
         ("pcc", [THREE], [HALF], ValueError, "labels 3 does not match shape of predictions 2"),
-        ("pcc", [mx.nd.array([1e8, 0])], [HALF], ValueError, "takes classes below 8192"),
+        ("pcc", [mx.nd.array([1e8, 0])], [HALF], ValueError, "for classes below 8192"),
         ("mse", [THREE], [LABEL], ValueError, r"labels \(3, 1\).*predictions \(2, 1\) in mse"),
         ("ce", [THREE], [HALF], ValueError, r"labels \(3,\).*predictions \(2, 2\)"),
         ("ce", [mx.nd.array([0, 2])], [HALF], IndexError, "labels from 0 to 2 for 2 classes"),

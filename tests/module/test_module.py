@@ -326,7 +326,7 @@ def test_callbacks_receive_local_variables_of_fit():
 def test_fit_without_data_raises():
     data = iterator()
     list(data)
-    with pytest.raises(MXNetError, match="train_data gave no batch"):
+    with pytest.raises(MXNetError, match="train_data has no batch"):
         mx.mod.Module(net()).fit(data, num_epoch=1)
 
 

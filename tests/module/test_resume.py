@@ -152,7 +152,7 @@ def test_killed_training_resumes_with_every_optimizer(optimizer, tmp_path):
 
 def test_resume_with_a_different_network_raises(tmp_path):
     train(NoisyIter, lambda: mx.mod.Module(net()), tmp_path / "r")
-    with pytest.raises(MXNetError, match=r"another network: 'arg:fc_bias' is 5 float32 here"):
+    with pytest.raises(MXNetError, match=r"different network: 'arg:fc_bias' is 5 float32 here"):
         train(NoisyIter, lambda: mx.mod.Module(net(5)), tmp_path / "r")
 
 

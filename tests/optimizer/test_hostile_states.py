@@ -82,7 +82,7 @@ def test_repeated_references_are_limited():
         held = [held, held, held]
     with pytest.raises(FormatError, match="more than"):
         read_states(pickle.dumps({0: held}))
-    with pytest.raises(FormatError, match="inside itself, or too deep"):
+    with pytest.raises(FormatError, match="a cycle, or are nested too deeply"):
         read_states(b"\x80\x04}K\x00]\x94h\x00as.")
 
 

@@ -29,13 +29,13 @@ def test_parameters_loaded_by_one_worker_raise_on_all(is_named: bool) -> None:
         ended = run_forked(load_on_one, 2, is_named, folder, timeout=LIMIT)
     for process in ended:
         assert process.status == 0, process.err
-        assert "Workers push different things at the same time" in process.out
+        assert "Workers push different keys at the same time" in process.out
         assert "weights set anew (keys 0, 1; checksum" in process.out
 
 
 def test_different_parameters_loaded_by_workers_raise_on_all() -> None:
     ended = run_forked(load_different_values, 2, timeout=LIMIT)
-    assert all("Workers push different things" in process.out for process in ended)
+    assert all("Workers push different keys" in process.out for process in ended)
 
 
 def test_loading_parameters_with_an_asynchronous_store_raises() -> None:

@@ -211,7 +211,7 @@ def test_custom_optimizers_on_servers_raise():
     class Mine(mx.optimizer.SGD):
         pass
 
-    with pytest.raises(mx.MXNetError, match=r"Mine is a class of your own.*use one of these"):
+    with pytest.raises(mx.MXNetError, match=r"Mine is a user-defined class.*use one of these"):
         pack_optimizer(Mine())
     packed = pack_optimizer(mx.optimizer.Adam(lr_scheduler=mx.lr_scheduler.FactorScheduler(10)))
     _, optimizer = mx.optimizer.states_file.read_states(packed)

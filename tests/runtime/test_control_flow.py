@@ -222,7 +222,7 @@ def test_two_loop_variables_with_the_same_initial_symbol():
 def test_foreach_data_of_different_lengths_raises():
     a, b = mx.sym.var("a"), mx.sym.var("b")
     out, _ = mx.sym.contrib.foreach(lambda d, s: (d[0] + d[1], s), [a, b], [])
-    with pytest.raises(mx.MXNetError, match=r"equally long.*\[2, 4\]"):
+    with pytest.raises(mx.MXNetError, match=r"equal lengths.*\[2, 4\]"):
         out.infer_shape(a=(2, 3), b=(4, 3))
 
 

@@ -396,7 +396,7 @@ def test_array_handles_are_valid_while_their_array_is_alive():
     shared[:] = 3
     assert array.asnumpy().tolist() == [3, 3]
     del array
-    with pytest.raises(mx.MXNetError, match="does not point at an array that lives"):
+    with pytest.raises(mx.MXNetError, match="does not point at a living array"):
         nd.NDArray(pointer)
 
 

@@ -26,5 +26,5 @@ def test_live_plot_is_written_after_each_epoch(tmp_path):
 
 def test_live_plot_without_path_outside_notebooks_raises(monkeypatch):
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
-    with pytest.raises(ValueError, match="give it a path"):
+    with pytest.raises(ValueError, match="elsewhere pass a path"):
         mx.viz.live()

@@ -1,4 +1,4 @@
-"""Automatic mixed precision: 16-bit types where they are fast, float32 where it is needed.
+"""Automatic mixed precision: 16-bit types where fast, float32 where necessary.
 
 float16 needs a GPU; bfloat16 works on a CPU too.
 """
@@ -62,20 +62,20 @@ def init(
     conditional_fp32_ops: Sequence[tuple[str, str, Sequence[str]]] | None = None,
     fp32_ops: Sequence[str] | None = None,
 ) -> None:
-    """Turn mixed precision on for the whole process: operators cast their inputs.
+    """Enable mixed precision for the whole process: operators cast their inputs.
 
-    Call it before networks are made. On a CPU, float16 arrays are not cast to float32.
+    Call it before creating networks. On a CPU, float16 arrays are not cast to float32.
 
     Parameters
     ----------
     target_dtype : "float16" or "bfloat16"
         ``'float16'`` or ``'bfloat16'``.
     target_precision_ops
-        Names of operators that should run in it besides the usual ones.
+        Names of additional operators to run in `target_dtype`.
     conditional_fp32_ops
-        Operator, attribute and values that should run in float32.
+        Operator, attribute and values to run in float32.
     fp32_ops
-        Names of operators that should run in float32 besides the usual ones.
+        Names of additional operators to run in float32.
 
     >>> mx.contrib.amp.init("bfloat16")  # doctest: +SKIP
     """
@@ -129,7 +129,7 @@ def _check_trainer(optimizer_or_trainer: Any) -> Trainer:
 
 
 def init_trainer(optimizer_or_trainer: Trainer) -> None:
-    """Make a Trainer skip steps whose gradients overflow, and adapt the scale of the loss.
+    """Make a Trainer skip steps with overflowing gradients and adapt the loss scale.
 
     Parameters
     ----------
@@ -150,8 +150,8 @@ def init_trainer(optimizer_or_trainer: Trainer) -> None:
     def careful_update(ignore_stale_grad: bool = False) -> None:
         if trainer._kvstore is not None and trainer._update_on_kvstore:
             raise ValueError(
-                "AMP looks at the gradients before it updates weights, but here the kvstore "
-                "updates them: make the Trainer with update_on_kvstore=False."
+                "AMP checks gradients before updates, but here the kvstore updates the weights: "
+                "create the Trainer with update_on_kvstore=False."
             )
         if not scaler.has_overflow(trainer._params):
             update(ignore_stale_grad)
@@ -186,7 +186,7 @@ def scale_loss(loss: Any, optimizer_or_trainer: Trainer) -> Iterator[Any]:
 
 
 def unscale(optimizer_or_trainer: Trainer) -> None:
-    """Divide the gradients by the scale of the loss now, to inspect them before the step.
+    """Divide the gradients by the loss scale, to inspect them before the step.
 
     Parameters
     ----------

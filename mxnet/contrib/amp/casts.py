@@ -1,10 +1,10 @@
 """The casts of mixed precision: before operators that are called, and in graphs.
 
-`MixedPrecision` is an interpreter of operator calls, which `amp.init` makes active: tensors are
-cast before a kernel runs. In a symbol's graph the casts become nodes, also before the variables
-that its function made. `MixedGraph` converts a graph: ``x -> FullyConnected -> softmax`` becomes
-``x -> amp_cast(float16) -> FullyConnected -> amp_cast(float32) -> softmax``. Where it is known that
-a value has the right type there is no cast.
+`MixedPrecision` is an interpreter of operator calls, activated by `amp.init`: tensors are cast
+before a kernel runs. In a symbol's graph the casts are nodes, also before automatically created
+variables. `MixedGraph` converts a graph: ``x -> FullyConnected -> softmax`` becomes ``x ->
+amp_cast(float16) -> FullyConnected -> amp_cast(float32) -> softmax``. Values known to have the
+right type are not cast.
 """
 
 from __future__ import annotations

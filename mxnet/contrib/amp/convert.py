@@ -43,17 +43,17 @@ def convert_symbol(
     target_dtype : "float16" or "bfloat16"
         ``'float16'`` or ``'bfloat16'``.
     target_dtype_ops
-        Operators to run in 16 bits, in place of the usual ones.
+        Operators to run in 16 bits, instead of the default ones.
     fp32_ops
-        Operators to run in 32 bits, in place of the usual ones.
+        Operators to run in 32 bits, instead of the default ones.
     conditional_fp32_ops
-        Operator, attribute and values to run in 32 bits, in place of the usual ones.
+        Operator, attribute and values to run in 32 bits, instead of the default ones.
     excluded_sym_names
-        Names of nodes that stay in 32 bits.
+        Names of nodes to keep in 32 bits.
     data_names : list of str
-        Inputs that are data; the others are parameters and get types.
+        Names of the data inputs; the others are parameters.
     cast_optional_params : bool
-        Whether parameters that only 16-bit operators take are cast now.
+        Whether to cast parameters that are used only by 16-bit operators.
 
     >>> fc = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     >>> mx.contrib.amp.convert_symbol(fc, "bfloat16").get_internals().list_outputs()[:2]
@@ -162,15 +162,15 @@ def convert_model(
     target_dtype
         ``'float16'`` or ``'bfloat16'``.
     target_dtype_ops
-        Operators to run in 16 bits, in place of the usual ones.
+        Operators to run in 16 bits, instead of the default ones.
     fp32_ops
-        Operators to run in 32 bits, in place of the usual ones.
+        Operators to run in 32 bits, instead of the default ones.
     conditional_fp32_ops
-        Operator, attribute and values to run in 32 bits, in place of the usual ones.
+        Operator, attribute and values to run in 32 bits, instead of the default ones.
     excluded_sym_names
-        Names of nodes that stay in 32 bits.
+        Names of nodes to keep in 32 bits.
     cast_optional_params : bool
-        Whether parameters that only 16-bit operators take are cast now.
+        Whether to cast parameters that are used only by 16-bit operators.
 
     >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="fc")
     >>> params = {"fc_weight": mx.nd.ones((1, 2)), "fc_bias": mx.nd.ones(1)}
@@ -222,7 +222,7 @@ def convert_hybrid_block(
     ctx: Context | Sequence[Context] | None = None,
     cast_optional_params: bool = False,
 ) -> SymbolBlock:
-    """Return a hybridized block in mixed precision, for prediction.
+    """Convert a hybridized block to mixed precision, for inference.
 
     Parameters
     ----------
@@ -231,18 +231,18 @@ def convert_hybrid_block(
     target_dtype
         ``'float16'`` or ``'bfloat16'``.
     target_dtype_ops
-        Operators to run in 16 bits, in place of the usual ones.
+        Operators to run in 16 bits, instead of the default ones.
     fp32_ops
-        Operators to run in 32 bits, in place of the usual ones.
+        Operators to run in 32 bits, instead of the default ones.
     conditional_fp32_ops
-        Operator, attribute and values to run in 32 bits, in place of the usual ones.
+        Operator, attribute and values to run in 32 bits, instead of the default ones.
     excluded_sym_names
-        Names of nodes that stay in 32 bits.
+        Names of nodes to keep in 32 bits.
     ctx : Context or list of Context
         Device, or list of devices, of the new parameters; by default ``gpu(0)`` as in MXNet, or
         ``cpu()`` on a machine without a GPU.
     cast_optional_params
-        Whether parameters that only 16-bit operators take are cast now.
+        Whether to cast parameters that are used only by 16-bit operators.
 
     >>> net = mx.gluon.nn.Dense(1, in_units=2)
     >>> net.initialize()
@@ -292,7 +292,7 @@ def convert_bucketing_module(
     excluded_sym_names: Sequence[str] | None = None,
     cast_optional_params: bool = False,
 ) -> BucketingModule:
-    """Return a bucketing module whose symbols are in mixed precision; set its parameters again.
+    """Convert a bucketing module to mixed precision; its parameters must be set again.
 
     Parameters
     ----------

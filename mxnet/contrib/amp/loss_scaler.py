@@ -33,7 +33,7 @@ class LossScaler:
     def has_overflow(self, params: Iterable[Any]) -> bool:
         """Return whether a gradient of the parameters is infinite or NaN, and adapt the factor.
 
-        The new factor applies from the next step on: this step's gradients have the old one.
+        The new factor applies from the next step.
         """
         self._loss_scale = self._next_loss_scale
         grads = [grad for p in params if p.grad_req != "null" for grad in p.list_grad()]

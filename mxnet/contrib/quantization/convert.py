@@ -54,10 +54,10 @@ def quantize_graph(
     LayerOutputCollector: Any = None,
     logger: Any = None,
 ) -> tuple[Symbol, Arrays, Arrays, Any]:
-    """Return a quantized symbol that is not calibrated, its parameters, and a collector.
+    """Quantize a symbol without calibration; return it, its parameters and a collector.
 
-    Feed the collector with the outputs named in its ``include_layer``, then call `calib_graph`.
-    The parameters are those of `quantize_model`.
+    Pass the outputs named in the collector's ``include_layer`` to it, then call `calib_graph`. See
+    `quantize_model` for the parameters.
 
     Parameters
     ----------
@@ -68,22 +68,22 @@ def quantize_graph(
     ctx
         Device of the calibration.
     excluded_sym_names
-        Names of nodes that stay in float32.
+        Names of nodes to keep in float32.
     excluded_op_names
-        Names of operators that stay in float32.
+        Names of operators to keep in float32.
     calib_mode
-        ``'none'`` (ranges are found in every run), ``'naive'`` (smallest and largest values of the
-        calibration data) or ``'entropy'`` (thresholds of least divergence).
+        ``'none'`` (ranges are computed in every run), ``'naive'`` (minimum and maximum of the
+        calibration data) or ``'entropy'`` (thresholds that minimize the KL divergence).
     quantized_dtype
         ``'int8'``, ``'uint8'`` or ``'auto'``.
     quantize_mode
-        ``'smart'``, or ``'full'``: pooling and the like quantize float inputs as well.
+        ``'smart'``, or ``'full'``: operators such as pooling quantize float inputs too.
     quantize_granularity
-        ``'tensor-wise'``, or ``'channel-wise'``: each filter of a layer has a range of its own.
+        ``'tensor-wise'``, or ``'channel-wise'``: each filter of a layer has its own range.
     LayerOutputCollector
-        A collector of your own, in place of `calib_mode`.
+        A custom collector, instead of `calib_mode`.
     logger
-        Passed to collectors.
+        Logger of the collectors.
 
     >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     >>> params = {"fc_weight": mx.nd.ones((2, 4)), "fc_bias": mx.nd.ones(2)}
@@ -118,7 +118,7 @@ def calib_graph(
     quantized_dtype: str = "int8",
     logger: Any = None,
 ) -> tuple[Symbol, Arrays, Arrays]:
-    """Return the symbol with the ranges that a collector has seen, and its parameters.
+    """Set the ranges of a collector in a quantized symbol; return it and its parameters.
 
     Parameters
     ----------
@@ -127,14 +127,14 @@ def calib_graph(
     arg_params, aux_params
         Parameters and auxiliary states by name.
     collector
-        What `quantize_graph` returned.
+        The collector of `quantize_graph`.
     calib_mode
-        ``'none'`` (ranges are found in every run), ``'naive'`` (smallest and largest values of the
-        calibration data) or ``'entropy'`` (thresholds of least divergence).
+        ``'none'`` (ranges are computed in every run), ``'naive'`` (minimum and maximum of the
+        calibration data) or ``'entropy'`` (thresholds that minimize the KL divergence).
     quantized_dtype
         ``'int8'``, ``'uint8'`` or ``'auto'``.
     logger
-        Passed to collectors.
+        Logger of the collectors.
 
     >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     >>> params = {"fc_weight": mx.nd.ones((2, 4)), "fc_bias": mx.nd.ones(2)}
@@ -169,34 +169,34 @@ def quantize_model(
     quantize_granularity: str = "tensor-wise",
     logger: Any = None,
 ) -> tuple[Symbol, Arrays, Arrays]:
-    """Return a model that computes on 8-bit integers: symbol, arguments, auxiliary states.
+    """Quantize a model to 8 bits; return symbol, arguments and auxiliary states.
 
     Parameters
     ----------
     sym, arg_params, aux_params
         The float model.
     data_names, label_names
-        Its inputs that are data and labels.
+        Names of the data inputs and labels.
     ctx
-        Where calibration runs.
+        Device of the calibration.
     excluded_sym_names, excluded_op_names
-        Nodes and operators that stay in float32.
+        Names of nodes and operators to keep in float32.
     calib_mode
-        "none" (ranges are found in every run), "naive" (the smallest and largest values of the
-        calibration data) or "entropy" (thresholds of least divergence).
+        "none" (ranges are computed in every run), "naive" (minimum and maximum of the calibration
+        data) or "entropy" (thresholds that minimize the KL divergence).
     calib_data
-        An iterator, a loader, or batches; needed unless `calib_mode` is "none".
+        An iterator, a loader, or batches; required unless `calib_mode` is "none".
     num_calib_examples
-        How many examples to look at; by default all.
+        Number of samples for calibration; by default all.
     quantized_dtype
-        "int8", "uint8", or "auto": unsigned where nothing is negative.
+        "int8", "uint8", or "auto": unsigned for nonnegative ranges.
     quantize_mode
-        "smart", or "full": pooling and the like quantize float inputs as well.
+        "smart", or "full": operators such as pooling quantize float inputs too.
     quantize_granularity
-        "tensor-wise", or "channel-wise": each filter of a layer has a range of its own, which MXNet
-        1.9.1 does not read from files.
+        "tensor-wise", or "channel-wise": each filter of a layer has its own range, which MXNet
+        1.9.1 cannot load from files.
     logger
-        Not used by these modes but passed to collectors.
+        Logger of the collectors.
 
     >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     >>> params = {"fc_weight": mx.nd.ones((2, 4)), "fc_bias": mx.nd.ones(2)}
@@ -257,7 +257,7 @@ def quantize_folded(
 ) -> tuple[Symbol, Arrays, Arrays]:
     """Fold batch normalizations and relu into the layers of a symbol, and quantize it.
 
-    `quantize_net_v2` does this for a block; its parameters mean the same here.
+    See `quantize_net_v2`, the form for blocks, for the parameters.
     """
     check_option("calibration mode", calib_mode, MODES)
     folded, arguments, auxiliary = _fold(sym, arguments, auxiliary)
@@ -296,12 +296,12 @@ def quantize_net_v2(
     LayerOutputCollector: Any = None,
     logger: Any = None,
 ) -> SymbolBlock:
-    """Return a block that computes on 8-bit integers, for prediction.
+    """Quantize a block to 8 bits, for inference.
 
-    Batch normalizations are folded into convolutions, and relu into the narrowing of their
-    results. Each filter of a convolution has its own range; those of dense layers have one if
-    `quantize_granularity` is "channel-wise". On processors without VNNI, weights are quantized to
-    7 bits, with which the fast kernels are exact.
+    Batch normalizations are folded into convolutions, and relu into the requantization of results.
+    Each filter of a convolution has its own range; so do rows of dense layers if
+    `quantize_granularity` is "channel-wise". On processors without VNNI, weights are quantized to 7
+    bits, for which the fast kernels are exact.
 
     Parameters
     ----------
@@ -310,29 +310,29 @@ def quantize_net_v2(
     quantized_dtype
         ``'int8'``, ``'uint8'`` or ``'auto'``.
     quantize_mode
-        ``'smart'``, or ``'full'``: pooling and the like quantize float inputs as well.
+        ``'smart'``, or ``'full'``: operators such as pooling quantize float inputs too.
     quantize_granularity
-        ``'tensor-wise'``, or ``'channel-wise'``: each filter of a layer has a range of its own.
+        ``'tensor-wise'``, or ``'channel-wise'``: each filter of a layer has its own range.
     exclude_layers, exclude_layers_match
-        Names of layers, and parts of or wildcards for names, that stay in float32.
+        Names of layers, and parts of names or wildcards, to keep in float32.
     exclude_operators
-        Names of operators that stay in float32.
+        Names of operators to keep in float32.
     calib_data
-        An iterator, a loader, or batches; needed unless `calib_mode` is ``'none'``.
+        An iterator, a loader, or batches; required unless `calib_mode` is ``'none'``.
     data_shapes : list of shapes or DataDesc
         Shapes of the inputs, if there is no `calib_data`.
     calib_mode
-        ``'none'`` (ranges are found in every run), ``'naive'`` (smallest and largest values of the
-        calibration data) or ``'entropy'`` (thresholds of least divergence).
+        ``'none'`` (ranges are computed in every run), ``'naive'`` (minimum and maximum of the
+        calibration data) or ``'entropy'`` (thresholds that minimize the KL divergence).
     num_calib_examples
-        How many samples to calibrate on; by default all.
+        Number of samples for calibration; by default all.
     ctx
         Device of the calibration.
     LayerOutputCollector
-        A collector of your own in place of `calib_mode`'s. num_calib_examples, ctx, logger : as in
+        A custom collector, instead of `calib_mode`. num_calib_examples, ctx, logger : see
         `quantize_model`.
     logger
-        Passed to collectors.
+        Logger of the collectors.
 
     >>> net = mx.gluon.nn.Dense(3, in_units=4)
     >>> net.initialize()
@@ -364,7 +364,7 @@ def quantize_net(
     ctx: Context = CPU,
     logger: Any = None,
 ) -> SymbolBlock:
-    """Like `quantize_net_v2`, without its last choices.
+    """Like `quantize_net_v2`, without its last options.
 
     Parameters
     ----------
@@ -373,26 +373,26 @@ def quantize_net(
     quantized_dtype
         ``'int8'``, ``'uint8'`` or ``'auto'``.
     quantize_mode
-        ``'smart'``, or ``'full'``: pooling and the like quantize float inputs as well.
+        ``'smart'``, or ``'full'``: operators such as pooling quantize float inputs too.
     exclude_layers
-        Names of layers that stay in float32.
+        Names of layers to keep in float32.
     exclude_layers_match
-        Parts of names, or wildcards, of layers that stay in float32.
+        Parts of names, or wildcards, of layers to keep in float32.
     exclude_operators
-        Names of operators that stay in float32.
+        Names of operators to keep in float32.
     calib_data
-        An iterator, a loader, or batches; needed unless `calib_mode` is ``'none'``.
+        An iterator, a loader, or batches; required unless `calib_mode` is ``'none'``.
     data_shapes
         Shapes of the inputs, if there is no `calib_data`.
     calib_mode
-        ``'none'`` (ranges are found in every run), ``'naive'`` (smallest and largest values of the
-        calibration data) or ``'entropy'`` (thresholds of least divergence).
+        ``'none'`` (ranges are computed in every run), ``'naive'`` (minimum and maximum of the
+        calibration data) or ``'entropy'`` (thresholds that minimize the KL divergence).
     num_calib_examples
-        How many samples to calibrate on; by default all.
+        Number of samples for calibration; by default all.
     ctx
         Device of the calibration.
     logger
-        Passed to collectors.
+        Logger of the collectors.
 
     >>> net = mx.gluon.nn.Dense(2, in_units=4)
     >>> net.initialize()
@@ -447,7 +447,7 @@ def _quantize(
 
 
 def _describe(sym: Symbol, arrays: Arrays) -> None:
-    """Set attributes on variables that cannot be inferred: wide biases and per-filter ranges."""
+    """Declare types and shapes that cannot be inferred: of wide biases and filter ranges."""
     for node in sym._graph.variables:
         array = arrays.get(node.name)
         if array is None or not node.name.endswith(STORED):

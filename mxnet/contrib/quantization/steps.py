@@ -1,8 +1,8 @@
-"""The steps of `quantize_model`, some under the names that MXNet gives them.
+"""The steps of `quantize_model`, partly with MXNet's names.
 
-`_quantize_symbol` rewrites a graph, `_quantize_params` stores its parameters as integers, `collect`
-shows collectors the outputs of the float model, and `_calibrate_quantized_sym` writes ranges into
-the quantized one.
+`_quantize_symbol` rewrites a graph, `_quantize_params` quantizes its parameters, `collect` passes
+outputs of the float model to collectors, and `_calibrate_quantized_sym` sets ranges in the
+quantized symbol.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GRANULARITIES = ("tensor-wise", "channel-wise")
 
 
 def check_option(what: str, value: str, options: Sequence[str]) -> str:
-    """Return an option, or raise an error that lists the known ones."""
+    """Return an option, or raise an error with the valid ones."""
     if value not in options:
         *front, last = (f"`{name}`" for name in options)
         expected = f"{', '.join(front)} or {last}"
@@ -50,7 +50,7 @@ def check_option(what: str, value: str, options: Sequence[str]) -> str:
 
 
 def is_channel_wise(granularity: str) -> bool:
-    """Return whether each filter has a range of its own."""
+    """Return whether each filter has its own range."""
     return check_option("quantize_granularity", granularity, GRANULARITIES) == "channel-wise"
 
 
@@ -88,7 +88,7 @@ def collect(
         )
     include = collector.include_layer
     if not include:
-        return  # nothing has an 8-bit form
+        return  # no operator has an 8-bit form
     model = CachedOp(_up_to(sym, include))
 
     outputs = {
@@ -106,7 +106,7 @@ def collect(
     model._register_op_hook(observe)
     names, seen = model._sym.list_inputs(), 0
     params = {k: v.as_in_context(ctx) for k, v in params.items() if k in names}
-    for batch in map(leaves, structures(calib_data)):  # states may be in lists of their own
+    for batch in map(leaves, structures(calib_data)):  # states may be in nested lists
         if limit is not None and seen >= limit:
             break
         feed = {
@@ -118,7 +118,7 @@ def collect(
             model.run([feed[n] if n in feed else params[n] for n in names])
         seen += batch[0].shape[0]
     if not seen:
-        raise MXNetError("calib_data has no batches; is it an iterator that was used up?")
+        raise MXNetError("calib_data has no batches; is it an exhausted iterator?")
 
 
 def _up_to(sym: Symbol, outputs: Collection[str]) -> Symbol:
@@ -140,7 +140,7 @@ def _show(collector: Any, name: str, op_name: str, array: NDArray) -> None:
 
 
 def structures(data: Any) -> Iterator[list]:
-    """Yield each batch of a DataIter, a DataLoader or an iterable as it is given to a network."""
+    """Yield each batch of a DataIter, a DataLoader or an iterable as inputs of a network."""
     if hasattr(data, "reset"):
         data.reset()
     for batch in data:

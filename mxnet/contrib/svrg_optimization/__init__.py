@@ -1,3 +1,3 @@
-"""Training with gradients of smaller variance (SVRG)."""
+"""Stochastic variance reduced gradients (SVRG)."""
 
 from . import svrg_module, svrg_optimizer

@@ -41,7 +41,7 @@ class SVRGModule(Module):
     context
         Device, or list of devices.
     work_load_list
-        How large each device's part is, in proportion.
+        Relative size of each device's part of the batch.
     fixed_param_names
         Parameters that are not trained.
     state_names
@@ -51,7 +51,7 @@ class SVRGModule(Module):
     compression_params
         How gradients are compressed for transfer.
     update_freq : int
-        How many epochs a snapshot lasts.
+        Number of epochs between snapshots.
 
     >>> from mxnet.contrib.svrg_optimization.svrg_module import SVRGModule
     >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1)
@@ -94,11 +94,13 @@ class SVRGModule(Module):
         self.update_freq = update_freq
         self._mod_aux = Module(symbol, **options)  # the network at the snapshot
         self._ctx_len = len(self._context)
-        self._has_snapshot = self._at_snapshot = False  # at_snapshot: in the last forward
+        # Whether the snapshot was used in the last forward.
+        self._has_snapshot = self._at_snapshot = False
         # The mean gradient at the snapshot: of each device, by the names of parameters.
         self._param_dict: list[dict[str, NDArray]] | None = None
 
-    # -- both networks do the same ------------------------------------------------------------
+    # -- methods that apply to both networks
+    # ------------------------------------------------------------
 
     def bind(
         self,
@@ -135,7 +137,7 @@ class SVRGModule(Module):
         optimizer_params: Any = (("learning_rate", 0.01),),
         force_init: bool = False,
     ) -> None:
-        """Make ready to update parameters, as `Module.init_optimizer`."""
+        """Create the optimizer and its states; see `Module.init_optimizer`."""
         super().init_optimizer(kvstore, optimizer, optimizer_params, force_init)
         if self._param_dict is None:
             zeros = [[_zeros(g) for g in devices] for devices in self._exec_group.grad_arrays]
@@ -214,7 +216,7 @@ class SVRGModule(Module):
         ]
 
     def _accumulate_kvstore(self, key: str, value: Sequence[NDArray]) -> None:
-        """Share the sum of some gradients of a parameter among the devices."""
+        """Sum the gradients of a parameter over the devices."""
         totals = [
             functools.reduce(operator.add, (v.as_in_context(device) for v in value))
             for device in self._context
@@ -278,11 +280,11 @@ class SVRGModule(Module):
         progress: bool | None = None,
         loggers: Any = None,
     ) -> History:
-        """Train on an iterator, as `Module.fit`, with a snapshot every `update_freq` epochs."""
+        """Train like `Module.fit`, with a snapshot every `update_freq` epochs."""
         if resume is not None or resume_every is not None:
             raise MXNetError(
-                "SVRGModule.fit cannot resume: the mean gradient of the snapshot is in no file. "
-                "Leave `resume` and `resume_every` out."
+                "SVRGModule.fit cannot resume: the mean gradient of the snapshot is not saved. Do "
+                "not pass `resume` and `resume_every`."
             )
         return super().fit(
             _WithSnapshots(train_data, self, begin_epoch),
@@ -312,7 +314,7 @@ class SVRGModule(Module):
 
 
 class _WithSnapshots:
-    """An iterator over whose data the module computes its mean gradient before some epochs."""
+    """Wraps an iterator to compute the module's mean gradient before some epochs."""
 
     def __init__(self, train_data: Any, module: SVRGModule, begin_epoch: int) -> None:
         self._data = train_data

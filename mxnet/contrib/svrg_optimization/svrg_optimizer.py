@@ -14,7 +14,7 @@ _FULL = "full"  # part of the names of mean gradients
 
 @register
 class _AssignmentOptimizer(Optimizer):
-    """Writes the gradient over the weight; so a store keeps the mean gradients."""
+    """Overwrites the weight by the gradient, so that a store keeps the mean gradients."""
 
     def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         weight[:] = grad

@@ -1,4 +1,4 @@
-"""Vectors of tokens, read from text files: GloVe, fastText, custom or composite embeddings."""
+"""Token embeddings from text files: GloVe, fastText, custom and composite."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ te tet tg th ti tk tl tn to tpi tr ts tt tum tw ty tyv udm ug uk ur uz ve vec ve
 wo wuu xal xh xmf yi yo za zea zh zh_classical zh_min_nan zh_yue zu
 """
 
-# Languages whose vectors lie in one common space.
+# Languages with aligned vectors.
 _ALIGNED = """
 ar bg ca cs da de el en es et fi fr he hr hu id it mk nl no pl pt ro ru sk sl sv tr uk vi
 """
@@ -124,7 +124,7 @@ def _names_of(kind: type) -> list[str]:
 def get_pretrained_file_names(
     embedding_name: str | None = None,
 ) -> list[str] | dict[str, list[str]]:
-    """Return the known file names of an embedding, or of all of them as a dict.
+    """Return the known file names of an embedding, or a dict of those of all.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def get_pretrained_file_names(
 
 
 class _TokenEmbedding(vocab.Vocabulary):
-    """A vocabulary in which every token has a vector, the rows of `idx_to_vec`."""
+    """A vocabulary with a vector for every token, the rows of `idx_to_vec`."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -212,7 +212,7 @@ class _TokenEmbedding(vocab.Vocabulary):
         unknown = vectors.pop(self.unknown_token, None)
         if unknown is None:
             unknown = init_unknown_vec(shape=self.vec_len).asnumpy()
-        special = len(self)  # the unknown token and reserved ones, numbered already
+        special = len(self)  # the unknown token and reserved ones
         rows = [vectors.pop(token, unknown) for token in self.idx_to_token[1:]]
         self._idx_to_token += vectors
         for index in range(special, len(self)):
@@ -240,7 +240,7 @@ class _TokenEmbedding(vocab.Vocabulary):
     def _set_idx_to_vec_by_embeddings(
         self, token_embeddings: Sequence[_TokenEmbedding], vocabulary: vocab.Vocabulary
     ) -> None:
-        # The first token is the vocabulary's unknown one; each embedding has its own name for it.
+        # The first token is the vocabulary's unknown one, whose name differs between embeddings.
         parts = [
             each.idx_to_vec.asnumpy()[
                 [0, *cast("list[int]", each.to_indices(vocabulary.idx_to_token[1:]))]
@@ -254,7 +254,7 @@ class _TokenEmbedding(vocab.Vocabulary):
 
     @property
     def vec_len(self) -> int:
-        """The length of the vectors."""
+        """The size of the vectors."""
         return self._vec_len
 
     @property
@@ -269,7 +269,7 @@ class _TokenEmbedding(vocab.Vocabulary):
         ----------
         tokens : str or list of str
         lower_case_backup : bool
-            Whether to look for the lower-case form of a missing token.
+            Whether to look up the lowercase form of a missing token.
         """
         single = not isinstance(tokens, list)
         expected = [tokens] if single else tokens
@@ -358,7 +358,7 @@ class _PublishedEmbedding(_TokenEmbedding):
     """A published embedding, whose files are in a folder with the embedding's name."""
 
     pretrained_file_names: tuple[str, ...] = ()
-    archive_sha1: ClassVar[Mapping[str, str]] = {}  # of those that are known
+    archive_sha1: ClassVar[Mapping[str, str]] = {}  # SHA-1 of known files
     source = ""
     mirror = ""  # address of a folder that holds the same archives
 
@@ -390,8 +390,8 @@ class _PublishedEmbedding(_TokenEmbedding):
         except (OSError, KeyError, MXNetError, zipfile.BadZipFile) as error:
             raise FileNotFoundError(
                 f"{path} does not exist, and it could not be fetched ({error}). Put "
-                f"the file there (it is published at {cls.source}), name a mirror (an address or a "
-                "folder) by MXNET_GLUON_REPO, or read it from any other place with CustomEmbedding."
+                f"the file there (it is published at {cls.source}), set a mirror (an address or a "
+                "folder) in MXNET_GLUON_REPO, or load it from another path with CustomEmbedding."
             ) from error
         return path
 
@@ -409,11 +409,11 @@ class GloVe(_PublishedEmbedding):
     pretrained_file_name : str
         Name of the file.
     embedding_root : str
-        A folder.
+        Folder of the embedding files.
     init_unknown_vec
-        Function that makes the vector of the unknown token from `shape`.
+        Function from `shape` to the vector of the unknown token.
     vocabulary
-        If given, only its tokens are kept, in its order.
+        Vocabulary to restrict the embedding to; by default all tokens.
 
     >>> words = mx.contrib.text.embedding.GloVe("glove.6B.50d.txt")  # doctest: +SKIP
     """
@@ -449,11 +449,11 @@ class FastText(_PublishedEmbedding):
     pretrained_file_name : str
         Name of the file.
     embedding_root : str
-        A folder.
+        Folder of the embedding files.
     init_unknown_vec
-        Function that makes the vector of the unknown token from `shape`.
+        Function from `shape` to the vector of the unknown token.
     vocabulary
-        If given, only its tokens are kept, in its order.
+        Vocabulary to restrict the embedding to; by default all tokens.
 
     >>> words = mx.contrib.text.embedding.FastText("wiki.simple.vec")  # doctest: +SKIP
     """
@@ -482,13 +482,13 @@ class CustomEmbedding(_TokenEmbedding):
     pretrained_file_path : str
         Path of the file.
     elem_delim : str
-        What stands between token and numbers.
+        Delimiter of token and numbers.
     encoding : str
         Encoding of the file.
     init_unknown_vec
-        Function that makes the vector of the unknown token from `shape`.
+        Function from `shape` to the vector of the unknown token.
     vocabulary
-        If given, only its tokens are kept, in its order.
+        Vocabulary to restrict the embedding to; by default all tokens.
 
     >>> import pathlib
     >>> _ = pathlib.Path("vectors.txt").write_text("a 1 2")
@@ -538,7 +538,7 @@ class CompositeEmbedding(_TokenEmbedding):
         if not all(isinstance(each, _TokenEmbedding) for each in parts):
             raise AssertionError(
                 "The argument `token_embeddings` must be an embedding or a list of embeddings, "
-                "whose vectors will be put side by side."
+                "whose vectors are concatenated."
             )
         super().__init__()
         self._index_tokens_from_vocabulary(vocabulary)

@@ -22,7 +22,7 @@ def count_tokens_from_str(
     source_str : str
         The text.
     token_delim, seq_delim : str
-        Regular expressions of what stands between tokens and sequences.
+        Regular expressions of the delimiters of tokens and sequences.
     to_lower : bool
         Whether to count in lower case.
     counter_to_update : Counter

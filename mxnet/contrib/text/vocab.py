@@ -1,4 +1,4 @@
-"""`Vocabulary`: tokens and their numbers."""
+"""`Vocabulary`: tokens and their indices."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ __all__ = ["Vocabulary"]
 
 
 class Vocabulary:
-    """Numbers tokens: first the unknown token, then reserved ones, then by falling frequency.
+    """Indexes tokens: first the unknown token, then reserved ones, then by descending frequency.
 
     Parameters
     ----------
     counter : Counter
-        How often each token occurs; without it there are only the special ones.
+        Counts of tokens; by default there are only special tokens.
     most_freq_count : int
-        At most how many tokens of the counter to take.
+        Maximum number of tokens of the counter.
     min_freq : int
-        How often a token must occur to be taken.
+        Minimum count of a token.
     unknown_token
-        The token with the number 0, which represents all that have none.
+        Token with index 0, which represents all unknown tokens.
     reserved_tokens
-        Tokens to number in any case.
+        Tokens that are always in the vocabulary.
 
     >>> from collections import Counter
     >>> vocab = mx.contrib.text.vocab.Vocabulary(Counter("abracadabra"), min_freq=2)
@@ -63,7 +63,7 @@ class Vocabulary:
             isinstance(counter, Counter), "`counter` must be an instance of collections.Counter."
         )
         special = set(self._idx_to_token)
-        # Equally frequent tokens are taken in the order of the alphabet.
+        # Tokens of equal frequency are sorted alphabetically.
         ranked = sorted(sorted(counter.items()), key=lambda pair: pair[1], reverse=True)
         target = [token for token, n in ranked if n >= min_freq and token not in special]
         self._idx_to_token += target[:most_freq_count]
@@ -73,12 +73,12 @@ class Vocabulary:
 
     @property
     def token_to_idx(self) -> dict[Any, int]:
-        """The number of every token."""
+        """The index of every token."""
         return self._token_to_idx
 
     @property
     def idx_to_token(self) -> list[Any]:
-        """The tokens in the order of their numbers."""
+        """The tokens by index."""
         return self._idx_to_token
 
     @property
@@ -92,13 +92,13 @@ class Vocabulary:
         return self._reserved_tokens
 
     def to_indices(self, tokens: Any) -> int | list[int]:
-        """Return the number of a token, or of each in a list; 0 for an unknown one."""
+        """Return the index of a token, or of each token in a list; 0 for unknown tokens."""
         if isinstance(tokens, list):
             return [self._token_to_idx.get(token, 0) for token in tokens]
         return self._token_to_idx.get(tokens, 0)
 
     def to_tokens(self, indices: int | list[int]) -> Any:
-        """Return the token of a number, or of each in a list."""
+        """Return the token of an index, or of each index in a list."""
         results = []
         for index in indices if isinstance(indices, list) else [indices]:
             if not isinstance(index, int) or index >= len(self):

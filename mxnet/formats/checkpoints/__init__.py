@@ -1,8 +1,8 @@
-"""Checkpoints of a training run: the complete state, to continue it bit for bit.
+"""Checkpoints of a training run: the complete state, to resume it bit for bit.
 
 One file holds the network, the Trainer with its optimizer, scheduler and loss scaler, the position
-in the data, metrics and the random generators. It is written whole or not at all, and checked when
-it is read.
+in the data, metrics and the random generators. It is written atomically and verified when it is
+read.
 
 >>> import tempfile
 >>> folder = tempfile.mkdtemp()

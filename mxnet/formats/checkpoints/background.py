@@ -1,4 +1,4 @@
-"""Write checkpoints in a thread of their own, one at a time."""
+"""Write checkpoints in a background thread, one at a time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 
 from ...error import MXNetError
 
-MAX_EXIT_SECONDS = 300.0  # for which the end of the process waits for a write
+MAX_EXIT_SECONDS = 300.0  # seconds to wait for a write at exit
 
 
 class _Write(threading.Thread):
     def __init__(self, function: Callable[[], None], path: Path) -> None:
-        # A daemon: Python would wait for another thread without a limit when it exits.
+        # A daemon: at exit Python would wait for any other thread without a limit.
         super().__init__(name="mxnext-checkpoint", daemon=True)
         self.path = path
         self.error: BaseException | None = None
@@ -26,10 +26,10 @@ class _Write(threading.Thread):
     def run(self) -> None:
         try:
             self._function()
-        except BaseException as error:  # raised where the user sees it
+        except BaseException as error:  # raised later in the user's thread
             self.error = error
         finally:
-            del self._function  # with the copies that it holds
+            del self._function  # free its copies
 
 
 _lock = threading.RLock()
@@ -53,7 +53,7 @@ def wait(timeout: float | None = None) -> None:
     Parameters
     ----------
     timeout
-        Seconds after which an error is raised; None waits as long as it takes.
+        Seconds after which an error is raised; None: no limit.
 
     >>> net = mx.gluon.nn.Dense(1, in_units=2)
     >>> net.initialize()
@@ -70,7 +70,7 @@ def wait(timeout: float | None = None) -> None:
     if write.is_alive():
         raise MXNetError(f"{str(write.path)!r} is not written after {timeout:g} seconds.")
     with _lock:
-        if _current is not write:  # another thread waited, too, and has the error
+        if _current is not write:  # another thread waited too and raised the error
             return
         _current = None
     if write.error is not None:
@@ -89,7 +89,7 @@ def _finish_at_exit() -> None:
 
 
 def _forget() -> None:
-    """Drop the write in a forked process, which has no such thread; the parent completes it."""
+    """Drop the write in a forked process; the parent's thread completes it."""
     global _lock, _current
     _lock, _current = threading.RLock(), None
 

@@ -1,4 +1,4 @@
-"""The files of checkpoints in a folder, and in the folders of the workers of a job."""
+"""Checkpoint files in a folder and in the folders of a job's workers."""
 
 from __future__ import annotations
 
@@ -67,15 +67,15 @@ def _folder(folder: Path, rank: int, size: int) -> Path:
 
 
 def worker_folder(folder: Path) -> Path:
-    """Return the folder for this worker's checkpoints: the given one for a single worker."""
+    """Return the folder of this worker's checkpoints: `folder` itself for a single worker."""
     group = _group()
     return folder if group is None else _folder(folder, group.rank, group.size)
 
 
 def find_newest(folder: Path, own: list[int]) -> tuple[Path | None, int]:
-    """Return the file to continue from, and the number of workers that wrote it.
+    """Return the file to resume from, and the number of workers that wrote it.
 
-    `own` are the steps of readable checkpoints of this worker, with the present number of workers.
+    `own` are the steps of this worker's readable checkpoints with the current number of workers.
     """
     group = _group()
     size = 1 if group is None else group.size
@@ -92,7 +92,7 @@ def find_newest(folder: Path, own: list[int]) -> tuple[Path | None, int]:
     if path is None:
         raise MXNetError(
             f"Rank 0 has a checkpoint of {writers} workers in {str(folder)!r}, which this worker "
-            "does not see: to continue with another number of workers, use a folder that all share."
+            "cannot find: to continue with a different number of workers, use a shared folder."
         )
     return path, writers
 
@@ -105,11 +105,11 @@ def _of_other_sizes(folder: Path, size: int) -> list[tuple[int, int]]:
 
 
 def scale_position(state: Any, writers: int) -> Any:
-    """Return a position of `track` for the present number of workers; None for any other kind."""
+    """Convert a position of `track` to the current number of workers; None if not possible."""
     if not isinstance(state, Mapping) or not {"epoch", "batches", "start"} <= state.keys():
         warnings.warn(
-            "The number of workers has changed, and the position in the data cannot be changed "
-            "with it: the epoch begins again.",
+            "The number of workers has changed, and the position in the data cannot be converted: "
+            "the epoch starts again.",
             stacklevel=4,
         )
         return None

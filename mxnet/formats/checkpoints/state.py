@@ -23,7 +23,7 @@ PLAIN = (bool, int, float, str, type(None))
 
 
 def tensors_of(tree: Any) -> Any:
-    """Return a tree with tensors in place of arrays."""
+    """Replace arrays in a tree by tensors."""
     if isinstance(tree, NDArray):
         return plain(tree)
     if isinstance(tree, Mapping):
@@ -34,7 +34,7 @@ def tensors_of(tree: Any) -> Any:
 
 
 def arrays_from(tree: Any) -> Any:
-    """Return a tree with arrays in place of tensors."""
+    """Replace tensors in a tree by arrays."""
     if isinstance(tree, torch.Tensor):
         return wrap_plain(NDArray, tree)
     if isinstance(tree, dict):
@@ -45,10 +45,10 @@ def arrays_from(tree: Any) -> Any:
 
 
 def get_fields(thing: Any) -> dict[str, Any]:
-    """Return the attributes of an object that are numbers, text, arrays, or containers of them.
+    """Return the attributes of an object that are numbers, strings, arrays, or containers of them.
 
-    A scheduler inside an optimizer and the parts of a composite metric are included; anything else,
-    such as functions, is left to the program.
+    A scheduler inside an optimizer and the parts of a composite metric are included; others, such
+    as functions, must be set by the program.
     """
     settle = getattr(thing, "_settle", None)
     if callable(settle):
@@ -79,7 +79,7 @@ def _fields_in(value: Any) -> tuple[bool, Any]:
 
 
 def set_fields(thing: Any, saved: Mapping[str, Any]) -> None:
-    """Restore the attributes that `get_fields` returned for an object of the same kind."""
+    """Restore the attributes of `get_fields` on an object of the same class."""
     settle = getattr(thing, "_settle", None)
     if callable(settle):
         settle()
@@ -91,7 +91,7 @@ def set_fields(thing: Any, saved: Mapping[str, Any]) -> None:
 
 
 def _restore(old: Any, saved: Any) -> Any:
-    if not isinstance(saved, Mapping):  # sums stay float64: NumPy would add to a float in float32
+    if not isinstance(saved, Mapping):  # sums stay float64: NumPy adds to a Python float in float32
         return type(old)(saved) if isinstance(old, np.floating) else saved
     ((kind, content),) = saved.items()
     if kind == "array":
@@ -140,14 +140,14 @@ def set_random_states(state: Mapping[str, Any]) -> None:
 
 
 def data_order(data: Any) -> Any:
-    """Return the order of an epoch's data at its beginning, or None if it is not known."""
+    """Return the order of an epoch's data at its beginning, or None if unknown."""
     if hasattr(data, "state_dict") and hasattr(data, "load_state_dict"):
         return {"own": data.state_dict()}
     if type(data) is not NDArrayIter:
         return None
     if any(x.stype != "default" for _, x in (*data.data, *data.label)):
         return None
-    rolled = [data._cache_data, data._cache_label]  # what came over from the last epoch
+    rolled = [data._cache_data, data._cache_label]  # samples rolled over from the last epoch
     order = {"idx": data._rows.copy(), "shuffled": data.idx.copy()}
     return {**order, "cursor": data.cursor, "rolled": rolled}
 
@@ -159,7 +159,7 @@ def set_data_order(data: Any, order: Mapping[str, Any]) -> None:
         return
     target = order["idx"]
     if not isinstance(data, NDArrayIter) or sorted(target) != sorted(data._rows):
-        raise MXNetError("train_data has another number of samples than the training state.")
+        raise MXNetError("train_data and the training state have different numbers of samples.")
     positions = np.argsort(data._rows)[target]
     if (positions != np.arange(len(positions))).any():
         index = torch.from_numpy(positions)
@@ -194,15 +194,16 @@ class TrackedData:
         self._batches = 0
         self._start: dict[str, Any] | None = None  # random states when the epoch began
         self._resumed: Mapping[str, Any] | None = None
-        # A DataIter is reset between epochs, which may shuffle what it has.
+        # A DataIter is reset between epochs, which may shuffle it.
         self._is_iterator = hasattr(data, "reset") and hasattr(data, "provide_data")
         self._is_used_up = False
         self._order = data_order(data) if self._is_iterator else None
-        self._resets: list[dict[str, Any]] = []  # random states before each, if orders are unknown
+        # Random states before each reset, if orders are unknown.
+        self._resets: list[dict[str, Any]] = []
 
     @property
     def epoch(self) -> int:
-        """How many epochs are complete."""
+        """The number of complete epochs."""
         return self._epoch
 
     @property
@@ -214,12 +215,12 @@ class TrackedData:
         return len(self._data)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # also while it is unpickled
+        if name.startswith("_"):  # also during unpickling
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._data, name)  # such as provide_data and batch_size
 
     def reset(self) -> None:
-        """Reset a DataIter, as training loops do between epochs; a no-op for other data."""
+        """Reset a DataIter between epochs; no effect on other data."""
         if not self._is_iterator:
             return
         if self._order is None:
@@ -246,17 +247,17 @@ class TrackedData:
         self._start, self._batches, self._is_used_up = None, 0, self._is_iterator
 
     def _skip(self, batches: Iterator, count: int) -> None:
-        """Draw and skip batches that were consumed before."""
+        """Fetch and skip batches that were consumed before."""
         for _ in range(count):
             if next(batches, None) is None:
                 raise FormatError(
                     f"The checkpoint was made after {count} batches of an epoch, and the data has "
-                    f"only {self._batches}: it is not the same data."
+                    f"only {self._batches}: the data has changed."
                 )
             self._batches += 1
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position, as `load_state_dict` takes it."""
+        """Return the position, for `load_state_dict`."""
         inside = self._start is not None
         return {
             "epoch": self._epoch,
@@ -269,7 +270,7 @@ class TrackedData:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue the next iteration at the saved position."""
+        """Make the next iteration start at the saved position."""
         self._epoch = int(state["epoch"])
         self._batches = 0
         self._resumed = state if state["start"] is not None or state["batches"] else None
@@ -277,7 +278,7 @@ class TrackedData:
             self._restore_order(state)
 
     def _restore_order(self, state: Mapping[str, Any]) -> None:
-        """Restore an iterator's order of the epoch; by resets if it offers nothing else."""
+        """Restore an iterator's order of the epoch, by repeated resets if necessary."""
         self._order, self._resets = state.get("order"), list(state.get("resets", ()))
         self._is_used_up = bool(state.get("is_used_up"))
         if self._order is not None:
@@ -289,16 +290,16 @@ class TrackedData:
 
 
 def track(data: Iterable) -> TrackedData:
-    """Return a loader or iterator that knows its position, to be given to `save` and `load`.
+    """Wrap a loader or iterator to track its position, for `save` and `load`.
 
-    After `load`, the next iteration continues with the batch that would have come: the order is
-    drawn again from the random states at the beginning of the epoch, and batches that were handed
-    out before are left out. A `DataIter` is reset by itself when the next epoch begins.
+    After `load`, iteration continues with the next batch: the order is restored from the random
+    states at the beginning of the epoch, and consumed batches are skipped. A `DataIter` is reset
+    automatically at the start of the next epoch.
 
     Parameters
     ----------
     data
-        A DataLoader, a DataIter or any other iterable that starts over with each epoch.
+        A DataLoader, a DataIter or another iterable that starts again in each epoch.
 
     >>> data = mx.checkpoint.track([1, 2, 3])
     >>> batches = iter(data)

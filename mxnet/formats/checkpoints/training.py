@@ -32,16 +32,16 @@ VERSION = 1
 
 
 class Checkpoint(NamedTuple):
-    """What `load` found.
+    """Result of `load`.
 
     Parameters
     ----------
     path
-        Where it was.
+        Path of the checkpoint.
     step
-        Its number.
+        Step of the checkpoint.
     extra
-        What `save` was given as `extra`.
+        The `extra` of `save`.
 
     >>> net = mx.gluon.nn.Dense(1, in_units=2)
     >>> net.initialize()
@@ -68,34 +68,34 @@ def save(
     keep: int = 3,
     wait: bool = True,
 ) -> Path:
-    """Write a checkpoint of a training run and return its path.
+    """Save a checkpoint of a training run and return its path.
 
     Parameters
     ----------
     folder : str
-        Where checkpoints are; it is created if it is not there. Each worker of a distributed job
-        saves at the same steps, into a folder of its own below it.
+        Folder of the checkpoints; created if missing. The workers of a distributed job save at the
+        same steps, each into its own subfolder.
     step : int
-        A number that grows, such as that of the batch or epoch.
+        An increasing number, such as that of the batch or epoch.
     net : Block
-        Its parameters on every device are kept.
+        Network; its parameters on every device are saved.
     trainer : Trainer
-        Its optimizer with states, scheduler and, under AMP, loss scaler are kept.
+        Trainer; its optimizer with states, scheduler and, with AMP, loss scaler are saved.
     data : object with ``state_dict`` and ``load_state_dict``
-        The position in the data; see `track`.
+        Data whose position is saved; see `track`.
     metric : EvalMetric
-        Its sums and counts are kept.
+        Metric; its sums and counts are saved.
     scaler : object
         A loss scaler of your own.
     extra : numbers, text, arrays and containers of them
-        Whatever else the program needs, such as the epoch.
+        Other values of the program, such as the epoch.
     keep : int
-        How many checkpoints stay; older ones are removed.
+        Number of checkpoints to keep; older ones are removed.
     wait : bool
-        With False the state is copied, and written in the background while training continues.
-        The file appears when it is complete. One is written at a time: the next `save`, `load` or
-        `mx.checkpoint.wait` waits for it, and raises its error, such as that of a full disk. So
-        does the end of the process, for five minutes at most, with a warning for an error.
+        Whether to wait for the write. If False, the state is copied and written in the background,
+        one checkpoint at a time: the next `save`, `load` or `mx.checkpoint.wait` waits for it and
+        raises its error. The end of the process waits for at most five minutes, and warns of an
+        error.
 
     >>> net = mx.gluon.nn.Dense(1, in_units=2)
     >>> net.initialize()
@@ -104,11 +104,11 @@ def save(
     {'epoch': 1}
     """
     if keep < 1:
-        raise ValueError(f"keep is at least 1, got {keep}.")
+        raise ValueError(f"keep must be at least 1, got {keep}.")
     background.wait()
     own_folder = worker_folder(local_path(folder))
     if own_folder != local_path(folder):
-        keep = max(keep, 2)  # a worker may be lost before it has saved the newest step
+        keep = max(keep, 2)  # a worker may fail before it has saved the newest step
     own_folder.mkdir(parents=True, exist_ok=True)
     state = {
         "kind": KIND,
@@ -146,26 +146,26 @@ def load(
     metric: Any = None,
     scaler: Any = None,
 ) -> Checkpoint | None:
-    """Restore a training run from a checkpoint, or from the newest one in a folder.
+    """Load a training run from a checkpoint, or from the newest one in a folder.
 
-    Pass the same objects as to `save`, created in the same way. The random generators are restored,
-    too. In a folder, a damaged checkpoint is reported by a warning and the previous one is used;
-    without any, the result is None and nothing is changed.
+    Pass the same objects as to `save`, created in the same way. The random generators are restored
+    too. A damaged checkpoint in a folder warns, and the previous one is used. If there is none, the
+    result is None and nothing is changed.
 
-    All workers of a distributed job call it, and get the newest step that all of them have. The
-    number of workers may change: all of them then restore the network and the trainer from rank
-    0's checkpoint, and train the rest of its epoch with new parts of the data.
+    All workers of a distributed job must call it, and get the newest step that all of them have. If
+    the number of workers has changed, all of them load the network and the trainer from rank 0's
+    checkpoint, and train the rest of the epoch with new parts of the data.
 
     Parameters
     ----------
     place
-        A checkpoint, or a folder of them.
+        A checkpoint, or a folder of checkpoints.
     net
         The network.
     trainer
         The trainer.
     data
-        What `track` returned.
+        The result of `track`.
     metric
         The metric.
     scaler
@@ -205,7 +205,7 @@ def load(
 def _read_newest(place: Path) -> tuple[Path, dict[str, Any] | None, int | None]:
     """Return the state in a file, or in the newest file of a folder that all workers can read.
 
-    The last value is the number of workers that wrote it, if that is another one than now.
+    The last value is the number of workers that wrote it, if it differs from the current one.
     """
     if place.is_file():
         return place, _read(place), None
@@ -216,7 +216,7 @@ def _read_newest(place: Path) -> tuple[Path, dict[str, Any] | None, int | None]:
             newest, state = step, _read(path)
             break
         except FormatError as error:
-            warnings.warn(f"{error} The checkpoint before it is used.", stacklevel=3)
+            warnings.warn(f"{error} The previous checkpoint is used.", stacklevel=3)
             problem = error
     readable = [step for step in own if newest is not None and step <= newest]
     path, writers = find_newest(place, readable)
@@ -234,15 +234,15 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(state, dict) or state.get("kind") != KIND:
         raise FormatError(f"{str(path)!r} is not a checkpoint of a training run.")
     if state.get("version") != VERSION:
-        raise FormatError(f"{str(path)!r} is a checkpoint of another version of MXNext.")
+        raise FormatError(f"{str(path)!r} is a checkpoint of a different version of MXNext.")
     return state
 
 
 def _with_position(data: Any) -> Any:
     if not (hasattr(data, "state_dict") and hasattr(data, "load_state_dict")):
         raise MXNetError(
-            f"data is a {type(data).__name__}, whose position is not known: use "
-            "data = mx.checkpoint.track(loader) and iterate over that."
+            f"data is a {type(data).__name__}, which does not track its position: use data = "
+            "mx.checkpoint.track(loader) and iterate over data."
         )
     return data
 
@@ -258,7 +258,7 @@ def _network_state(net: Any) -> dict[str, list]:
 
 
 def _restore_network(net: Any, saved: Mapping[str, list], path: str) -> None:
-    """Set all parameters; set none if a name or a number of devices differs."""
+    """Set all parameters, or raise if a name or a number of devices differs."""
     params = net._collect_params_with_prefix()
     problems = [f"{name!r} is only in the file" for name in saved if name not in params]
     problems += [f"{name!r} is not in the file" for name in params if name not in saved]
@@ -275,7 +275,7 @@ def _restore_network(net: Any, saved: Mapping[str, list], path: str) -> None:
             problems.append(str(error))
     if problems:
         listed = "; ".join(problem.rstrip(".") for problem in problems)
-        raise MXNetError(f"{path!r} is of another network, and nothing was changed: {listed}.")
+        raise MXNetError(f"{path!r} is of a different network, and nothing was changed: {listed}.")
     for name, copies in arrays.items():
         params[name]._load_init(copies[0], None)
         for target, source in zip(params[name].list_data(), copies, strict=True):
@@ -293,10 +293,10 @@ def _updaters(trainer: Any) -> list:
 
 
 def _places(trainer: Any, net: Any) -> list[str] | None:
-    """Return the path of each trainer parameter in the network; None if it is not there.
+    """Return the path of each trainer parameter in the network; None if not found.
 
-    A trainer sorts parameters by name, and names count up within a process: `dense9` comes after
-    `dense10`. The place in the network is the same in every process.
+    A trainer sorts parameters by name, and automatic names differ between processes: `dense9` comes
+    after `dense10`. Paths in the network are the same in every process.
     """
     if net is None:
         return None
@@ -332,7 +332,7 @@ def _restore_trainer(trainer: Any, net: Any, saved: Mapping[str, Any], path: str
         if sorted(positions) != sorted(old):
             odd = sorted({*positions} ^ {*old})
             raise MXNetError(
-                f"{path!r} was saved from a Trainer with other parameters: {', '.join(odd)}."
+                f"{path!r} was saved from a Trainer with different parameters: {', '.join(odd)}."
             )
         _reorder(trainer._optimizer, updaters, {i: positions.index(p) for i, p in enumerate(old)})
     trainer._scale = saved["scale"]

@@ -1,4 +1,4 @@
-"""Combine samples to a batch: the default, and functions for `DataLoader(batchify_fn=...)`."""
+"""Functions that combine samples into a batch, for `DataLoader(batchify_fn=...)`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...util import is_np_array
 
 __all__ = ["Append", "AsList", "Group", "Pad", "Stack", "default_batchify_fn"]
 
-LARGE = 1 << 16  # bytes of a batch that is worth memory of its own
+LARGE = 1 << 16  # size in bytes from which a batch is allocated by `allocating`
 Allocate = Callable[[tuple[int, ...], torch.dtype], torch.Tensor | None]
 _allocation: ContextVar[Allocate | None] = ContextVar("allocation", default=None)
 
@@ -58,7 +58,7 @@ def _stacked(arrays: Sequence[NDArray]) -> NDArray:
     try:
         stacked = _stack([plain(a) for a in arrays])
     except (RuntimeError, TypeError) as error:
-        raise MXNetError(f"Samples cannot be stacked to a batch: {error}") from error
+        raise MXNetError(f"Samples cannot be stacked into a batch: {error}") from error
     return wrap_plain(type(first), stacked, first._ctx)
 
 
@@ -66,7 +66,7 @@ def _collate(arrays: Sequence[NDArray], *, collate_fn_map: Any = None) -> torch.
     return plain(_stacked(arrays))
 
 
-collate_functions()[NDArray] = _collate  # so that it takes Gluon's data sets
+collate_functions()[NDArray] = _collate  # accept Gluon's data sets
 
 
 def _stack(tensors: list[torch.Tensor]) -> torch.Tensor:
@@ -81,7 +81,7 @@ def _stack(tensors: list[torch.Tensor]) -> torch.Tensor:
 
 @contextmanager
 def allocating(allocate: Allocate) -> Iterator[None]:
-    """Allocate large batches by a function of the caller, which may return None."""
+    """Allocate large batches by a function, which may return None."""
     token = _allocation.set(allocate)
     try:
         yield
@@ -99,7 +99,7 @@ def _from_values(data: Sequence[Any]) -> NDArray:
 
 
 def from_numpy(values: np.ndarray) -> NDArray:
-    """Return new values of NumPy as an array of the same type in the current context."""
+    """Return a new NumPy array as an NDArray of the same type in the current context."""
     try:
         to_torch(values.dtype)
     except DTypeError:
@@ -122,7 +122,7 @@ def _array(tensor: torch.Tensor) -> NDArray:
 def _different(shapes: Any) -> ShapeError:
     shown = ", ".join(map(str, sorted(set(shapes))[:5]))
     return ShapeError(
-        f"Samples of different shapes cannot be stacked to a batch: {shown}. Crop or resize them "
+        f"Samples of different shapes cannot be stacked into a batch: {shown}. Crop or resize them "
         "with transform(), or use batchify_fn=mx.gluon.data.batchify.Pad()."
     )
 
@@ -134,17 +134,17 @@ def gathered(data: Any, indices: Sequence[int]) -> Any:
     if isinstance(data, NDArray) and data.ndim > 1 and data.stype == "default":
         tensor = plain(data)
         rows = torch.tensor(indices, device=tensor.device)
-        # Several times as fast as tensor[rows], which knows negative indices.
+        # Several times as fast as tensor[rows], which supports negative indices.
         chosen = tensor.index_select(0, rows) if min(indices) >= 0 else tensor[rows]
         return wrap_plain(type(data), chosen, data._ctx)
     return default_batchify_fn([data[i] for i in indices])
 
 
-# -- functions to choose from ------------------------------------------------------------------
+# -- batchify functions ------------------------------------------------------------------
 
 
 class Stack:
-    """Stack samples along a new first axis, as the loader does by itself.
+    """Stack samples along a new first axis, the default of `DataLoader`.
 
     >>> mx.gluon.data.batchify.Stack()([1, 2]).asnumpy()
     array([1, 2])
@@ -163,11 +163,11 @@ class Pad:
     axis : int
         The axis along which lengths differ; -1 is the last. All others must agree.
     val : number
-        What to fill with.
+        Value of the padding.
     dtype : str or type, optional
-        The type of the batch; by default that of the samples.
+        Data type of the batch; by default that of the samples.
     round_to : int, optional
-        Fill further, to a multiple of this.
+        Pad to a multiple of this number.
 
     >>> mx.gluon.data.batchify.Pad(val=-1)([[1, 2], [3]]).asnumpy()
     array([[ 1,  2],
@@ -210,7 +210,7 @@ class Group:
     Parameters
     ----------
     fns
-        A function for each part, or one list of them.
+        One function for each part, or a list of them.
 
     >>> group = mx.gluon.data.batchify.Group(mx.gluon.data.batchify.Pad(), list)
     >>> tokens, names = group([([1, 2], "a"), ([3], "b")])
@@ -255,7 +255,7 @@ class Append:
     expand : bool
         Add a batch axis of size 1 to each one.
     batch_axis : int
-        Where that axis is.
+        Position of that axis.
 
     >>> [a.shape for a in mx.gluon.data.batchify.Append()([[1, 2], [3]])]
     [(1, 2), (1, 1)]

@@ -26,11 +26,11 @@ from .workers import Tasks, WorkerProcesses, WorkerThreads
 
 __all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
 
-default_mp_batchify_fn = default_batchify_fn  # the loader itself moves batches between processes
+default_mp_batchify_fn = default_batchify_fn  # MXNet's version uses shared memory
 
 
 class DataLoader:
-    """Goes through a data set in batches.
+    """Loads a data set in batches.
 
     Parameters
     ----------
@@ -39,39 +39,38 @@ class DataLoader:
     batch_size : int
         Number of samples in a batch.
     shuffle : bool
-        Take the samples in a new random order each time; `mx.random.seed` makes it repeat.
+        Use a new random order in each epoch; `mx.random.seed` makes it reproducible.
     sampler : Sampler, or another thing that gives indices
-        The order of samples, instead of `shuffle`.
+        Order of the samples, instead of `shuffle`.
     last_batch : {'keep', 'discard', 'rollover'}
-        What becomes of a last batch that is not full: it comes as it is, not at all, or its samples
-        begin the next epoch.
+        What to do with an incomplete last batch: return it, drop it, or use its samples in the next
+        epoch.
     batch_sampler : Sampler that gives lists of indices
-        Instead of `batch_size`, `shuffle`, `sampler` and `last_batch`.
+        Sampler of batches, instead of `batch_size`, `shuffle`, `sampler` and `last_batch`.
     batchify_fn : callable
-        Makes a batch of a list of samples; by default they are stacked.
+        Function from a list of samples to a batch; by default they are stacked.
     num_workers : int
-        How many workers prefetch batches; with 0 they are made on demand. Workers start with
-        the first batch, by the start method of `multiprocessing`, and stay for later epochs.
-        Transforms draw their random numbers from a stream that belongs to the batch, so results do
-        not depend on the number of processes.
+        Number of workers that prefetch batches; 0 loads them on demand. Workers start with the
+        first batch, by the start method of `multiprocessing`, and are kept for later epochs. Each
+        batch has its own random stream, so results do not depend on the number of workers.
     pin_memory : bool
-        Give arrays in memory that GPU `pin_device_id` can read directly.
+        Whether to return arrays in pinned memory, for GPU `pin_device_id`.
     pin_device_id
         Number of the GPU for `pin_memory`.
     prefetch : int
-        How many batches are made ahead; by default two for each worker. Processes make the same
-        number each, so it is rounded up.
+        Number of batches to prefetch; by default two for each worker. It is rounded up to a
+        multiple of the number of worker processes.
     thread_pool : bool
-        Workers are threads: nothing need be copied, and one data set serves all. Best where samples
-        are mostly waited for, or made by code that releases Python's lock.
+        Whether workers are threads, which share the data set and copy nothing. Best if loading
+        waits for input, or runs code that releases the GIL.
     timeout : number
-        After so many seconds of waiting for one batch the loader gives up with an error.
+        Maximum number of seconds to wait for a batch before an error is raised.
     auto_reload : bool
-        Begin to make the first batches of the next epoch at the end of this one.
+        Start prefetching the next epoch at the end of the current one.
 
     Notes
     -----
-    Batches from worker processes are on ``cpu(0)``, where MXNet calls it ``cpu_shared(0)``.
+    Batches from worker processes are on ``cpu(0)``; MXNet's are on ``cpu_shared(0)``.
 
     >>> data = mx.gluon.data.ArrayDataset(nd.array([[1], [2], [3]]), [4, 5, 6])
     >>> for x, y in mx.gluon.data.DataLoader(data, batch_size=2):
@@ -113,7 +112,7 @@ class DataLoader:
         self._threads: WorkerThreads | None = None
         self._processes: set[WorkerProcesses] = set()
         self._idle: list[WorkerProcesses] = []
-        # Runs when the loader is gone, or before Python ends.
+        # Runs when the loader is garbage-collected, or at exit.
         weakref.finalize(self, _close_all, self._processes)
         self._ahead: _ByThreads | _ByProcesses | None = None
         self.auto_reload = auto_reload
@@ -180,7 +179,7 @@ class DataLoader:
         if self._threads is None or not self._threads.usable:
             fetch = fetcher(self._dataset, self._batchify_fn)
             self._threads = WorkerThreads(self._num_workers, fetch)
-            weakref.finalize(self, self._threads.close)  # or threads would wait forever
+            weakref.finalize(self, self._threads.close)  # otherwise threads would wait forever
         return self._threads
 
     def _worker_processes(self, tasks: Tasks) -> WorkerProcesses:
@@ -201,7 +200,7 @@ class DataLoader:
 
 
 class _ByThreads:
-    """One epoch in progress: batches that threads are making, in order."""
+    """One epoch in progress: batches prefetched by threads, in order."""
 
     def __init__(self, workers: WorkerThreads, tasks: Tasks, ahead: int, timeout: float) -> None:
         self._workers = workers
@@ -221,7 +220,7 @@ class _ByThreads:
             return
 
     def batches(self) -> Iterator[Any]:
-        """Yield the batches; each one taken triggers the prefetch of another."""
+        """Yield the batches; each one starts the prefetch of another."""
         while self._asked:
             batch = self._workers.result(self._asked.popleft(), self._timeout)
             self._ask()
@@ -233,7 +232,7 @@ class _ByThreads:
 
 
 class _ByProcesses:
-    """One epoch in progress, in processes that no other epoch uses until it ends."""
+    """One epoch in progress, with worker processes of its own until it ends."""
 
     def __init__(
         self, workers: WorkerProcesses, idle: list[WorkerProcesses], pools: set[WorkerProcesses]
@@ -251,7 +250,7 @@ class _ByProcesses:
         return self._workers.batches(self._arrivals)
 
     def cancel(self) -> None:
-        """Keep the workers for the next epoch; end them if others are idle already."""
+        """Keep the workers for the next epoch, or end them if other workers are idle already."""
         self._workers.forget()
         if self._workers.usable and not self._idle:
             self._idle.append(self._workers)
@@ -286,7 +285,7 @@ class _Fetcher:
 class _BatchReader(_Fetcher):
     def __call__(self, indices: Sequence[Any]) -> Any:
         read = batch_reader(self._dataset)
-        assert read is not None  # `fetcher` makes this object only if there is one
+        assert read is not None  # `fetcher` creates this object only if there is one
         return read(indices)
 
 
@@ -304,7 +303,7 @@ def _batches(
     last_batch: str | None,
     batch_sampler: Any,
 ) -> Any:
-    """Return the sampler of batches; options that exclude each other are errors."""
+    """Return the sampler of batches; raise for options that exclude each other."""
     if batch_sampler is not None:
         if batch_size is not None or shuffle or sampler is not None or last_batch is not None:
             raise ValueError(

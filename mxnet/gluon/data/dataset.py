@@ -1,7 +1,7 @@
 """Data sets: objects with a length and samples by index, and transformations of them.
 
-A data set whose samples lie in arrays also gives whole batches at once, by `_batch`; the loader
-asks for that when no function of the user stands between.
+A data set whose samples are in arrays also returns whole batches, by `_batch`; the loader uses it
+if there is no user-defined function in between.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
 class Dataset:
     """Base of data sets: define `__getitem__` (one sample) and `__len__`.
 
-    Lists, and NumPy's and MXNet's arrays can stand where a data set is expected.
+    Lists and arrays of NumPy and MXNet are accepted in place of a data set.
 
     >>> odd = mx.gluon.data.SimpleDataset(list(range(6))).filter(lambda x: x % 2)
     >>> doubled = odd.transform(lambda x: x * 2)
@@ -40,7 +40,7 @@ class Dataset:
         raise NotImplementedError
 
     def filter(self, fn: Callable[[Any], Any]) -> Dataset:
-        """Return the samples for which a function is true; it is called once for each, now.
+        """Return the samples for which a function is true; it is called immediately for all.
 
         Parameters
         ----------
@@ -68,12 +68,12 @@ class Dataset:
         return _SampledDataset(self, SequentialSampler(size + (index < longer), start))
 
     def take(self, count: int | None) -> Dataset:
-        """Return the first ``count`` samples, or all if there are not so many.
+        """Return the first ``count`` samples, or all if there are fewer.
 
         Parameters
         ----------
         count
-            How many.
+            Number of samples.
         """
         if count is None or count > len(self):
             count = len(self)
@@ -96,14 +96,15 @@ class Dataset:
         return _SampledDataset(self, sampler)
 
     def transform(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
-        """Return the samples transformed by a function; a tuple's parts are its arguments.
+        """Return the samples transformed by a function; parts of a tuple are passed as arguments.
 
         Parameters
         ----------
         fn : callable
             The function.
         lazy : bool
-            Transform a sample whenever it is read; otherwise all of them once, now.
+            Whether to transform samples when they are read; otherwise all are transformed
+            immediately.
         """
         changed = _LazyTransformDataset(self, fn)
         return changed if lazy else SimpleDataset([changed[i] for i in range(len(changed))])
@@ -116,7 +117,8 @@ class Dataset:
         fn
             The function.
         lazy
-            Whether to transform samples when they are read; otherwise all at once, now.
+            Whether to transform samples when they are read; otherwise all are transformed
+            immediately.
         """
         return self.transform(_TransformFirstClosure(fn), lazy)
 
@@ -224,7 +226,7 @@ class ArrayDataset(Dataset):
                     "All arrays must have the same length; array[0] has length "
                     f"{self._length} while array[{number}] has {len(data)}."
                 )
-            # Labels: a number is wanted of each, not an array of shape (1,).
+            # Labels: an element is a number, not an array of shape (1,).
             vector = isinstance(data, NDArray) and len(data.shape) == 1
             self._data.append(data.asnumpy() if vector else data)
 
@@ -268,7 +270,7 @@ class RecordFileDataset(Dataset):
 
 
 class _DownloadedDataset(Dataset):
-    """Base of data sets that are fetched: arrays of samples and of labels.
+    """Base of downloadable data sets: arrays of samples and of labels.
 
     A subclass defines `_get_data`, which sets `_data` and `_label`.
     """
@@ -303,9 +305,9 @@ _DIRECT = (SimpleDataset, ArrayDataset, _SampledDataset, _DownloadedDataset)
 
 
 def batch_reader(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
-    """Return a function from indices to a whole batch, if samples need not be read one by one.
+    """Return a function from indices to a batch, or None if samples must be read one by one.
 
-    It gives what `default_batchify_fn` would make of the samples.
+    The batch equals that of `default_batchify_fn`.
     """
     if isinstance(dataset, NDArray | np.ndarray):
         return lambda indices: gathered(dataset, indices)

@@ -1,4 +1,4 @@
-"""Find the files of public data sets: in their folder, on the system, or on the network."""
+"""Locate files of public data sets: in their folder, on the system, or on the network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..utils import check_sha1, download, repository_addresses
 
 
 class Wanted(NamedTuple):
-    """A file by its name and SHA-1 hash; ``content`` is that of what a ``.gz`` file holds."""
+    """A required file: name and SHA-1 hash; ``content`` is the hash of an unzipped ``.gz`` file."""
 
     name: str
     sha1: str
@@ -39,20 +39,20 @@ class Source(NamedTuple):
 
     root: str
     namespace: str  # its folder in the repository on the network
-    places: tuple[str, ...] = ()  # where the system may have them
-    hint: str = ""  # how to get them otherwise
+    places: tuple[str, ...] = ()  # folders of the system that may have them
+    hint: str = ""  # advice on other sources
     mirrors: tuple[str, ...] = ()  # addresses of folders that hold the same files
 
     def addresses(self, name: str) -> list[str]:
-        """Return where a file may be downloaded."""
+        """Return the download addresses of a file."""
         mirrors = [mirror + name for mirror in self.mirrors]
         return repository_addresses(f"gluon/dataset/{self.namespace}/{name}", *mirrors)
 
 
 def unzipped(file: Wanted, source: Source, needed: Iterable[Wanted] = ()) -> bytes:
-    """Return what a ``.gz`` file holds; if it cannot be found, name all files that are needed.
+    """Return the content of a ``.gz`` file; if it is missing, the error names all required files.
 
-    For a file that was compressed again, the hash of the content decides.
+    The hash of the content is enough, in case the file was compressed again.
     """
     for folder in (source.root, *source.places):
         path = Path(folder, file.name)
@@ -83,7 +83,7 @@ def unpacked(files: Iterable[Wanted], archive: Wanted, source: Source) -> Mappin
 
 
 def fetched(file: Wanted, source: Source, needed: Iterable[Wanted] = ()) -> Path:
-    """Return the path of a file that is downloaded into the root; else say where to put it."""
+    """Return the path of a file, downloaded into the root if missing."""
     try:
         target = str(Path(source.root, file.name))  # the root need not exist yet
         addresses = source.addresses(file.name)
@@ -102,9 +102,9 @@ def fetched(file: Wanted, source: Source, needed: Iterable[Wanted] = ()) -> Path
 def _taken_out(
     archive: Path, missing: Iterable[Wanted], root: str, is_checked: bool = False
 ) -> bool:
-    """Write members of a tar or zip archive into the root, by their last names alone.
+    """Extract members of a tar or zip archive into the root, without their folders.
 
-    If the archive's own hash was checked, those of its members need not be.
+    Hashes of members are not checked if that of the archive was.
     """
     contents = dict(_members(archive, {file_info.name for file_info in missing}))
     complete = True

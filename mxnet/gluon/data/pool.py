@@ -18,18 +18,18 @@ from ...ndarray import NDArray
 from ...runtime.array import plain, wrap_plain
 from ...util import set_np
 
-_worker_dataset: Any = None  # in a worker process: what it reads from
+_worker_dataset: Any = None  # the data set of a worker process
 
 
 def _worker_initializer(dataset: Any, active_shape: bool, active_array: bool) -> None:
-    """Set the data set of a worker process, and the NumPy switches of its parent."""
+    """Set the data set and the parent's NumPy semantics in a worker process."""
     global _worker_dataset
     _worker_dataset = dataset
     set_np(shape=active_shape, array=active_array)
 
 
 def _worker_fn(samples: Sequence[Any], batchify_fn: Callable, dataset: Any = None) -> bytes:
-    """Return the pickle of a batch, in a process that `_worker_initializer` has prepared."""
+    """Return the pickle of a batch, in a process initialized by `_worker_initializer`."""
     text = io.BytesIO()
     batch = batchify_fn([_worker_dataset[index] for index in samples])
     ForkingPickler(text, pickle.HIGHEST_PROTOCOL).dump(batch)
@@ -37,10 +37,10 @@ def _worker_fn(samples: Sequence[Any], batchify_fn: Callable, dataset: Any = Non
 
 
 class _MultiWorkerIter:
-    """One epoch of batches that the workers of a pool make ahead.
+    """One epoch of batches prefetched by the workers of a pool.
 
     `worker_fn` gets the indices of a batch, `batchify_fn` and `dataset`. It returns the batch, or
-    without a `dataset` here the pickle of it, which is what a process sends.
+    its pickle if `dataset` is None (worker processes).
     """
 
     def __init__(

@@ -35,7 +35,7 @@ class SequentialSampler(Sampler):
     Parameters
     ----------
     length
-        How many indices to give.
+        Number of indices.
     start
         The first index.
 
@@ -57,12 +57,12 @@ class SequentialSampler(Sampler):
 class RandomSampler(Sampler):
     """Yield the indices below ``length`` in a new random order each time.
 
-    `mx.random.seed` makes the orders repeat, and so does `numpy.random.seed`, as in MXNet.
+    `mx.random.seed` makes the orders reproducible; so does `numpy.random.seed`, as in MXNet.
 
     Parameters
     ----------
     length
-        How many indices to give.
+        Number of indices.
 
     >>> sorted(mx.gluon.data.RandomSampler(4))
     [0, 1, 2, 3]
@@ -84,7 +84,7 @@ class FilterSampler(Sampler):
     Parameters
     ----------
     fn
-        Function of a sample that says whether to take it.
+        Function of a sample that returns whether to keep it.
     dataset
         The data set.
 
@@ -114,8 +114,8 @@ class BatchSampler(Sampler):
     batch_size : int
         Number of indices in a batch.
     last_batch : {'keep', 'discard', 'rollover'}
-        What becomes of the indices that are left when `batch_size` does not divide their number: a
-        smaller batch, nothing, or the beginning of the next epoch.
+        What to do with an incomplete last batch: yield it, drop it, or use its indices in the next
+        epoch.
 
     >>> sampler = mx.gluon.data.SequentialSampler(5)
     >>> list(mx.gluon.data.BatchSampler(sampler, 2, "keep"))

@@ -1,8 +1,8 @@
 """Transfer of batches and functions between a `DataLoader` and its worker processes.
 
-A batch is a pickle, and its arrays as tensors, which torch moves through shared memory. A worker
-reuses its pieces of shared memory: new ones cost more than the copying, because the system clears
-every page. The last byte of a piece says whether the parent still has to read it.
+A batch is sent as a pickle and its arrays as tensors, which torch moves through shared memory. A
+worker reuses its blocks of shared memory: new ones cost more than the copying, because the system
+clears every page. The last byte of a block tells whether the parent still has to read it.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ class Packed(NamedTuple):
     """A batch in transit between processes."""
 
     text: bytes
-    memory: list[torch.Tensor]  # pieces of shared memory with the bytes of large arrays
-    sizes: list[int]  # how many bytes each holds
+    memory: list[torch.Tensor]  # blocks of shared memory with the bytes of large arrays
+    sizes: list[int]  # number of bytes in each
 
 
 class _Packer(pickle.Pickler):
-    """A pickler that can leave the memory of arrays outside, for torch's and MXNet's too."""
+    """A pickler that can pass the memory of arrays out of band, for NumPy, torch and MXNet."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, NDArray):
-            if is_sparse(obj):  # it travels by its own pickling
+            if is_sparse(obj):  # it is pickled by its own method
                 return NotImplemented
             return _array_again, (type(obj), *_memory_of(plain(obj)))
         if type(obj) is torch.Tensor and not obj.requires_grad:
@@ -76,7 +76,7 @@ def pack(batch: Any, pieces: SharedPieces) -> Packed:
 
 
 def unpack(packed: Packed) -> Any:
-    """Return the batch again."""
+    """Return the unpickled batch."""
     # Each piece of shared memory holds a file handle, of which there are few: keep copies.
     own = [piece[:n].clone() for piece, n in zip(packed.memory, packed.sizes, strict=True)]
     for piece in packed.memory:
@@ -106,10 +106,10 @@ def _array_again(cls: type[NDArray], *parts: Any) -> NDArray:
 
 
 class Sendable:
-    """A function that pickles whatever cloudpickle can pickle, lambdas included.
+    """A function pickled by cloudpickle, which supports lambdas.
 
-    Processes that are spawned get the data set as a pickle; arrays still travel through shared
-    memory, as torch's reducers arrange it.
+    Spawned processes get the data set as a pickle; torch's reducers still move arrays through
+    shared memory.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -128,7 +128,7 @@ def _restore(text: bytes) -> Sendable:
 
 
 def _dump(function: Callable[..., Any]) -> bytes:
-    import cloudpickle  # only where processes are spawned
+    import cloudpickle  # needed only if processes are spawned
 
     buffer = io.BytesIO()
     pickler = cloudpickle.Pickler(buffer)
@@ -138,20 +138,21 @@ def _dump(function: Callable[..., Any]) -> bytes:
     return buffer.getvalue()
 
 
-MAX_PIECES = 6  # that a worker keeps; a batch in transit needs one for each large array
+MAX_PIECES = 6  # maximum that a worker keeps; a batch in transit needs one for each large array
 FREE, TAKEN = 0, 1
 
-FOLDER = Path("/dev/shm")  # where Linux keeps it; torch names its files torch_<pid>_<random>_<n>
+FOLDER = Path("/dev/shm")  # Linux; torch names its files torch_<pid>_<random>_<n>
 _NAME = re.compile(r"</?(torch_\d+_\d+_\d+)>")
 
 
 def share(size: int) -> torch.Tensor:
-    """Return so many bytes of shared memory."""
+    """Allocate shared memory of the given size in bytes."""
     try:
-        # An empty tensor first: a lack of memory is an error here, not in a thread of the queue.
+        # Start with an empty tensor: running out of memory then raises here, not in a thread of the
+        # queue.
         return torch.empty(size, dtype=torch.uint8).share_memory_()
     except RuntimeError as error:
-        if name := _NAME.search(str(error)):  # torch leaves the file that it could not fill
+        if name := _NAME.search(str(error)):  # torch leaves the unfilled file
             _remove(FOLDER / name[1])
         raise OutOfMemory(
             f"A DataLoader worker needs {size} bytes of shared memory for a batch, and there are "
@@ -161,12 +162,12 @@ def share(size: int) -> torch.Tensor:
 
 
 def release(piece: torch.Tensor) -> None:
-    """Return a piece to the worker that made it, for reuse."""
+    """Return a block to its worker for reuse."""
     piece[-1] = FREE
 
 
 class SharedPieces:
-    """The pieces of shared memory of one worker.
+    """The shared memory blocks of one worker.
 
     >>> pieces = SharedPieces()
     >>> first = pieces.take(100)
@@ -177,23 +178,23 @@ class SharedPieces:
 
     def __init__(self) -> None:
         self._kept: list[_Piece] = []
-        self._made: dict[int, torch.Tensor] = {}  # for the batch that is being made, by address
+        self._made: dict[int, torch.Tensor] = {}  # used by the current batch, by address
 
     def take(self, size: int) -> torch.Tensor:
-        """Return a piece that holds so many bytes and the mark of its use."""
+        """Return a block for the given number of bytes and the byte that marks its use."""
         fitting = [p for p in self._kept if p.is_free and len(p.memory) > size]
         if fitting:
             piece = min(fitting, key=lambda p: len(p.memory))
         else:
             piece = _Piece(self._share(size + 1))
-            if len(self._kept) >= MAX_PIECES:  # one that is idle, else the oldest
+            if len(self._kept) >= MAX_PIECES:  # an idle one, else the oldest
                 self._kept.remove(next((p for p in self._kept if p.is_free), self._kept[0]))
             self._kept.append(piece)
         piece.memory[-1] = TAKEN
         return piece.memory
 
     def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
-        """Return an array in shared memory for a part of the next batch, if users can be seen."""
+        """Return shared memory for the next batch, or None if its users cannot be counted."""
         if count_users is None:
             return None
         size = torch.Size(shape).numel() * dtype.itemsize
@@ -202,11 +203,11 @@ class SharedPieces:
         return memory[:size].view(dtype).view(shape)
 
     def find(self, address: int) -> torch.Tensor | None:
-        """Return the piece that `empty` made at an address since the last batch."""
+        """Return the block that `empty` allocated at an address since the last batch."""
         return self._made.get(address)
 
     def finish(self, sent: Iterable[torch.Tensor]) -> None:
-        """End a batch: pieces that are not sent with it belong to the program."""
+        """End a batch; blocks that are not sent with it belong to the program."""
         ids = {id(memory) for memory in sent}
         lost = {id(memory) for memory in self._made.values()} - ids
         self._kept = [p for p in self._kept if id(p.memory) not in lost]
@@ -221,7 +222,7 @@ class SharedPieces:
 
 
 class _Piece:
-    """A block of shared memory, and the number of tensors that use it while it is free."""
+    """A block of shared memory, and the number of tensors on it when it is free."""
 
     def __init__(self, memory: torch.Tensor) -> None:
         self.memory = memory
@@ -233,7 +234,7 @@ class _Piece:
 
     @property
     def is_free(self) -> bool:
-        if count_users is None:  # an array of the program may lie in it
+        if count_users is None:  # an array of the program may use it
             return False
         return int(self.memory[-1]) == FREE and self._count() == self._users
 

@@ -1,7 +1,7 @@
-"""Workers that make batches ahead: threads, or processes.
+"""Workers that prefetch batches: threads or processes.
 
-`WorkerProcesses` is a `torch.utils.data.DataLoader` whose data set makes whole batches; an epoch
-goes over it once, and the next epoch finds the same processes.
+`WorkerProcesses` is a `torch.utils.data.DataLoader` whose items are whole batches; its processes
+are kept for later epochs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import copy
 import functools
 import multiprocessing
-import multiprocessing.pool  # MXNet brings it in, and old programs name it without an import
+import multiprocessing.pool  # MXNet imports it, and old programs use it without an import
 import multiprocessing.util
 import os
 import pickle
@@ -53,14 +53,14 @@ class LoaderTimeout(MXNetError, multiprocessing.TimeoutError, TimeoutError):
 
 
 class WorkerTraceback(Exception):
-    """Where in a worker an error arose."""
+    """The traceback of an error in a worker."""
 
     def __str__(self) -> str:
         return f"\n\nIn a worker of the DataLoader:\n{self.args[0]}"
 
 
 class Task(NamedTuple):
-    """A worker's task: the samples of a batch, and the seed of its random streams."""
+    """The indices of a batch, and the seed of its random streams."""
 
     indices: Any
     seed: int
@@ -75,7 +75,7 @@ class Tasks:
     def __iter__(self) -> Iterator[Task]:
         seeds = None
         for indices in self._batch_sampler:
-            # After the sampler's own draw: one seed gives one order with and without workers.
+            # Drawn after the sampler's order, so the order does not depend on workers.
             seeds = seeds or host_rng()
             yield Task(indices, int(seeds.integers(2**63)))
 
@@ -88,23 +88,23 @@ class Switches(NamedTuple):
 
     @staticmethod
     def here() -> Switches:
-        """Return those in force in this thread."""
+        """Return the semantics of this thread."""
         return Switches(is_np_shape(), is_np_array())
 
 
 class Failure(NamedTuple):
-    """A worker's answer in place of a batch: the error and where it was raised.
+    """An error in a worker, sent in place of a batch: the exception and its traceback.
 
-    Torch's own wrapper would make a new error out of the text; this one keeps what it carries.
+    Torch's own wrapper would create a new exception from the text; this one keeps its attributes.
     """
 
-    error: bytes | None  # a pickle, if the error has one
+    error: bytes | None  # pickle of the error, or None
     summary: str
     trace: str
 
     @staticmethod
     def of(error: BaseException) -> Failure:
-        """Return what can be sent of an error."""
+        """Return the picklable form of an error."""
         pickled = None
         with contextlib.suppress(Exception):
             text = pickle.dumps(error)
@@ -117,17 +117,17 @@ class Failure(NamedTuple):
         """Raise the worker's error here, with its traceback as the cause."""
         error: Exception = MXNetError(self.summary)
         if self.error is not None:
-            # What could be pickled there need not be importable here.
+            # The class of the error may not be importable in this process.
             with contextlib.suppress(Exception):
                 error = pickle.loads(self.error)
         try:
             raise error from WorkerTraceback(self.trace)
         finally:
-            del error  # else it and this frame keep each other, and the workers with them
+            del error  # break the reference cycle with this frame, which would keep the workers
 
 
 class WorkerThreads:
-    """Worker threads on one data set. They are daemons: a stuck one cannot block Python's exit."""
+    """Worker threads on one data set. They are daemons, so a stuck one cannot block the exit."""
 
     def __init__(self, count: int, fetch: Fetch) -> None:
         self._fetch = fetch
@@ -149,7 +149,7 @@ class WorkerThreads:
 
     @property
     def usable(self) -> bool:
-        """Whether the threads exist in this process; a forked copy has none."""
+        """Whether the threads exist in this process; a forked child has none."""
         return self._owner == os.getpid()
 
     def submit(self, indices: Any) -> int:
@@ -210,20 +210,20 @@ def _work_in_thread(
             put(number, True, error)
 
 
-LOOK = 0.2  # seconds between two looks whether all workers live
-FAREWELL = 1.0  # seconds that a terminated worker has to end
-END_CHECK = 10.0  # seconds within which the death of a worker must show
-PARENT_CHECK = 2.0  # seconds between a worker's looks whether the parent still lives
+LOOK = 0.2  # seconds between checks that all workers are alive
+FAREWELL = 1.0  # seconds a terminated worker has to exit
+END_CHECK = 10.0  # seconds to wait for the exit of a worker to show
+PARENT_CHECK = 2.0  # seconds between a worker's checks that its parent is alive
 
 _END = object()
 _TORCH: Any = find_worker_parts()
 
 
 class WorkerProcesses(TorchLoader):
-    """Worker processes, each with a copy of the data set; they stay for later epochs."""
+    """Worker processes, each with a copy of the data set; they are kept for later epochs."""
 
     dataset: _Batches
-    _iterator: _Arrivals | None  # torch keeps what `_get_iterator` makes
+    _iterator: _Arrivals | None  # torch keeps the iterator of `_get_iterator`
 
     def __init__(
         self, count: int, fetch: Fetch, tasks: Tasks, ahead: int, timeout: float, pin: bool
@@ -234,7 +234,7 @@ class WorkerProcesses(TorchLoader):
                 "set use num_workers=0 or thread_pool=True."
             )
         self.owner = os.getpid()
-        # Workers take over this folder for their sockets; one of their own would outlive them.
+        # Workers inherit this folder for their sockets; one of their own would outlive them.
         multiprocessing.util.get_temp_dir()
         self._epoch = multiprocessing.get_context().RawValue("Q")
         super().__init__(
@@ -249,7 +249,7 @@ class WorkerProcesses(TorchLoader):
             pin_memory=pin and accelerator.can_pin(),
             worker_init_fn=functools.partial(_begin, Switches.here()),
             multiprocessing_context=_context(),
-            generator=torch.Generator(),  # torch's own draw leaves the user's stream alone
+            generator=torch.Generator(),  # torch must not draw its seed from the user's stream
         )
 
     def _get_iterator(self) -> _Arrivals:
@@ -257,13 +257,13 @@ class WorkerProcesses(TorchLoader):
 
     @property
     def usable(self) -> bool:
-        """Whether it is in the process that started the workers, and all of them live."""
+        """Whether this process started the workers and all of them are alive."""
         if self.owner != os.getpid() or self._iterator is None:
             return False
         return all(worker.is_alive() for worker in self._iterator._workers)
 
     def begin(self) -> Iterator[Packed | Failure]:
-        """Request the first batches of an epoch; return the iterator over the answers."""
+        """Request the first batches of an epoch; return the iterator over the results."""
         with self._explained(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Got pickle error")  # it is reported below
             return iter(self)
@@ -280,8 +280,8 @@ class WorkerProcesses(TorchLoader):
             yield unpack(answer)
 
     def forget(self) -> None:
-        """Make workers skip requested batches that they have not begun."""
-        if self.owner == os.getpid():  # a copy of the parent shares this number
+        """Make workers skip requested batches that they have not started."""
+        if self.owner == os.getpid():  # shared with forked copies of the parent
             self._epoch.value += 1
 
     def close(self) -> None:
@@ -292,12 +292,12 @@ class WorkerProcesses(TorchLoader):
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn torch's errors about workers into MXNet's, and end workers after a failure."""
+        """Convert torch's errors about workers to MXNet's, and end workers after a failure."""
         try:
             yield
         except (RuntimeError, EOFError, ConnectionError) as error:
             workers: Any = [] if self._iterator is None else self._iterator._workers
-            if not isinstance(error, RuntimeError):  # a worker died while its answer was fetched
+            if not isinstance(error, RuntimeError):  # a worker died while its result was received
                 _wait_for_an_end(workers)
             ended = [_end_of(n, w) for n, w in enumerate(workers) if not w.is_alive()]
             late = str(error).startswith("DataLoader timed out")
@@ -330,10 +330,10 @@ class WorkerProcesses(TorchLoader):
 
 
 class _Arrivals(_TORCH.iterator):
-    """Torch's iterator, except that the death of a worker is noticed at once.
+    """Torch's iterator that detects the death of a worker immediately.
 
-    Torch checks for dead workers only after `timeout`; otherwise a signal raises an error wherever
-    the program happens to be. Here the signal counts only while a batch is waited for.
+    Torch checks for dead workers only after `timeout`, or raises from a signal handler anywhere in
+    the program. Here the signal is handled only while waiting for a batch.
     """
 
     def __init__(self, loader: WorkerProcesses) -> None:
@@ -362,7 +362,7 @@ class _Arrivals(_TORCH.iterator):
             self._heed_signals(False)
 
     def _shutdown_workers(self) -> None:
-        if self._owner != os.getpid():  # in a copy of the parent, the workers are not ours
+        if self._owner != os.getpid():  # a forked copy of the parent does not own the workers
             return
         if not self._shutdown:
             _end(self._workers)
@@ -371,7 +371,7 @@ class _Arrivals(_TORCH.iterator):
 
 
 class _Flag:
-    """An event without a lock, because a killed process could hold a lock forever."""
+    """An event without a lock, which a killed process could hold forever."""
 
     def __init__(self) -> None:
         self._value = multiprocessing.get_context().RawValue("b")
@@ -401,20 +401,20 @@ class _Numbered:
 
 
 def _end(workers: list[Any]) -> None:
-    """End processes; kill those that do not end at once."""
+    """Terminate processes; kill those that do not exit in time."""
     for stop in ("terminate", "kill"):
         for worker in workers:
             getattr(worker, stop)()
         end = time.monotonic() + FAREWELL
-        # Torch's `join` would wait for a pipe, of which other forked processes have copies.
+        # Torch's `join` would wait for a pipe that other forked processes inherited.
         while any(w.is_alive() for w in workers) and time.monotonic() < end:
             time.sleep(0.001)
 
 
 def _wait_for_an_end(workers: Sequence[Any]) -> None:
     """Wait a few seconds for the exit of a worker to be noticed."""
-    # A process that is dying closes its pipes before the system counts it as dead, so neither
-    # they nor the sentinel tell.
+    # A dying process closes its pipes before the system reports its exit, so neither the pipes nor
+    # the sentinel show it.
     end = time.monotonic() + END_CHECK
     while workers and all(w.is_alive() for w in workers) and time.monotonic() < end:
         time.sleep(0.001)
@@ -443,7 +443,7 @@ _pieces = SharedPieces()
 
 
 class _Batches(TorchDataset):
-    """A data set of packed batches or failures; the items of a cancelled epoch are empty."""
+    """A data set of packed batches or failures; items of a cancelled epoch are empty."""
 
     def __init__(self, fetch: Fetch, epoch: Any) -> None:
         self._fetch = fetch
@@ -467,17 +467,17 @@ def _as_it_is(answer: Any) -> Any:
 
 
 def _begin(switches: Switches, number: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_end_with_parent, daemon=True).start()
     set_np(*switches)
     limit_threads(1)  # torch does so itself
 
 
 def _end_with_parent() -> None:
-    """End even a busy worker when the parent is gone; torch looks only between batches."""
+    """End even a busy worker when the parent is gone; torch checks only between batches."""
     parent, starter = multiprocessing.parent_process(), os.getppid()
     assert parent is not None  # this runs only in workers
-    # Another process may hold a copy of the parent's end, and a server may fork for the parent.
+    # Other processes may inherit the parent's end of a pipe, and a fork server may be the parent.
     while os.getppid() == starter and parent.is_alive():
         parent.join(PARENT_CHECK)
     os._exit(1)

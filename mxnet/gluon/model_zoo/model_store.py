@@ -58,7 +58,7 @@ SHA1 = {
     "vgg19": "ad2f660d101905472b83590b59708b71ea22b2e5",
     "vgg19_bn": "f360b758e856f1074a85abd5fd873ed1d98297c3",
 }
-# MXNet's spellings: model libraries add their own files to this very dict and share the address.
+# MXNet's names: model libraries add their own files to this dict and use the same address.
 _model_sha1 = SHA1
 _url_format = "{repo_url}gluon/models/{file_name}.zip"
 
@@ -69,7 +69,7 @@ def default_root() -> str:
 
 
 def short_hash(name: str) -> str:
-    """Return the first eight digits of a model file's SHA-1, which its name carries.
+    """Return the first eight digits of a model file's SHA-1, which are part of its name.
 
     >>> short_hash("resnet18_v1")
     'a0666292'
@@ -80,7 +80,7 @@ def short_hash(name: str) -> str:
 
 
 def get_model_file(name: str, root: str | None = None) -> str:
-    """Return the checked parameter file of a model, fetched from a mirror if one is named.
+    """Return the verified parameter file of a model, downloaded if a mirror is configured.
 
     Parameters
     ----------
@@ -91,8 +91,8 @@ def get_model_file(name: str, root: str | None = None) -> str:
 
     Notes
     -----
-    Nothing is fetched unless ``MXNET_GLUON_REPO`` names mirrors (addresses or folders,
-    separated by commas), which hold ``gluon/models/<file>.zip``.
+    Files are downloaded only if ``MXNET_GLUON_REPO`` lists mirrors (comma-separated addresses or
+    folders) that have ``gluon/models/<file>.zip``.
 
     >>> path = mx.gluon.model_zoo.model_store.get_model_file("resnet18_v1")  # doctest: +SKIP
     """
@@ -175,18 +175,18 @@ def purge(root: str | None = None) -> None:
 def variant(
     get: Callable[..., N], name: str, what: str, *args: Any, **options: Any
 ) -> Callable[..., N]:
-    """Return a public function that gets one variant of a network.
+    """Create a public function that returns one variant of a network.
 
     Parameters
     ----------
     get
-        The function that gets any variant.
+        Function that returns any variant.
     name
-        Name of the new function, which is put into the module of `get`.
+        Name of the new function; it becomes part of the module of `get`.
     what
-        What it returns, in words.
+        Description of the network.
     args, options
-        Arguments of `get` that make the variant.
+        Arguments of `get` for the variant.
     """
 
     def function(**kwargs: Any) -> N:

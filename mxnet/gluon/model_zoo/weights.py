@@ -1,4 +1,4 @@
-"""Sources of trained parameters for the zoo's networks, and how they were checked."""
+"""Sources of trained parameters for the zoo's networks, and their checks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BIAS = "the network is changed: a bias in the last layer, an identity in the fir
 
 
 class TorchWeights(NamedTuple):
-    """A network of torchvision with the same architecture, up to `change`.
+    """A torchvision network of the same architecture, except for `change`.
 
     `file` is its checkpoint at torchvision's address, `hub` a copy at the Hugging Face Hub.
     """
@@ -66,7 +66,7 @@ COMPARED = frozenset(
 
 
 def describe_check(name: str) -> str:
-    """Return how a network was compared with torchvision's.
+    """Describe how a network was compared with torchvision's.
 
     >>> describe_check("vgg16")
     'names and shapes, when a file is loaded'
@@ -78,7 +78,7 @@ def describe_check(name: str) -> str:
 
 
 def advise(name: str) -> str:
-    """Return where weights of a network come from besides MXNet's own file, as a sentence.
+    """Return a sentence on sources of weights other than MXNet's own file.
 
     >>> print(advise("resnet18_v1").split(":")[0])
     Or take torchvision's resnet18

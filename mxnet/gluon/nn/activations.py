@@ -23,7 +23,7 @@ class Activation(HybridBlock):
     """
 
     def __init__(self, activation: str, **kwargs: Any) -> None:
-        self._act_type = activation  # the prefix of the block is made of it
+        self._act_type = activation  # the prefix of the block contains it
         super().__init__(**kwargs)
 
     def _alias(self) -> str:
@@ -63,7 +63,7 @@ class LeakyReLU(HybridBlock):
 
 
 class PReLU(HybridBlock):
-    """Leaky ReLU whose slope is learned, one for all channels or one per channel.
+    """Leaky ReLU with learned slopes: one for all channels, or one per channel.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class ELU(HybridBlock):
 
 
 class SELU(HybridBlock):
-    """Scaled ELU whose constants keep mean 0 and variance 1 from layer to layer.
+    """Scaled ELU: keeps mean 0 and variance 1 from layer to layer.
 
     >>> mx.gluon.nn.SELU()(nd.array([0, 1])).asnumpy().round(4)
     array([0.    , 1.0507], dtype=float32)
@@ -130,7 +130,7 @@ class SELU(HybridBlock):
 
 
 class GELU(HybridBlock):
-    """Multiply by the normal distribution function: ``x Phi(x)``, exact, not by tanh.
+    """Gaussian error linear unit ``x Phi(x)``, exact (without the tanh approximation).
 
     >>> mx.gluon.nn.GELU()(nd.array([0, 1])).asnumpy().round(4)
     array([0.    , 0.8413], dtype=float32)
@@ -145,7 +145,7 @@ class GELU(HybridBlock):
 
 
 class Swish(HybridBlock):
-    """Multiply by a sigmoid of itself: ``x sigmoid(beta x)``.
+    """Swish: ``x sigmoid(beta x)``.
 
     Parameters
     ----------

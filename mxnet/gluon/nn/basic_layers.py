@@ -126,26 +126,26 @@ class HybridSequential(_Stack, HybridBlock):
 class Dense(HybridBlock):
     """Apply a linear transformation, then an activation: ``activation(x W^T + b)``.
 
-    Every axis but the first is flattened, unless ``flatten=False`` keeps all but the last.
+    All axes but the first are flattened; with ``flatten=False`` only the last axis is transformed.
 
     Parameters
     ----------
     units
         Number of output features.
     activation
-        Activation function by name, such as ``'relu'``; None leaves the result as it is.
+        Activation function by name, such as ``'relu'``; None: no activation.
     use_bias
-        Whether there is a bias.
+        Whether to add a bias.
     flatten
-        Whether all axes but the first are joined into features; else only the last axis is.
+        Whether to flatten all axes but the first; otherwise only the last axis is transformed.
     dtype
         Data type of the parameters.
     weight_initializer
-        Initializer of the weight; None takes the one given to `initialize`.
+        Initializer of the weight; None: use the initializer passed to `initialize`.
     bias_initializer
         Initializer of the bias.
     in_units
-        Number of input features; 0 waits for the first input.
+        Number of input features; 0: inferred from the first input.
 
     >>> layer = mx.gluon.nn.Dense(1, weight_initializer="ones", in_units=3)
     >>> layer.initialize()
@@ -210,16 +210,16 @@ class Dense(HybridBlock):
 
 
 class Dropout(HybridBlock):
-    """Set each value to 0 with probability `rate` while training, and scale up the others.
+    """Set elements to 0 with probability `rate` while training, and scale up the others.
 
-    Along `axes` all values share one decision.
+    The mask is broadcast along `axes`.
 
     Parameters
     ----------
     rate
-        Probability that a value is set to 0.
+        Probability of setting an element to 0.
     axes
-        Axes along which all values share one decision.
+        Axes along which the mask is broadcast.
 
     >>> mx.gluon.nn.Dropout(0.5)(nd.array([1, 2])).asnumpy()  # nothing falls outside training
     array([1., 2.], dtype=float32)
@@ -241,20 +241,20 @@ class Dropout(HybridBlock):
 
 
 class Embedding(HybridBlock):
-    """Replace each index by its row of a learned table.
+    """Look up the row of a learned table for each index.
 
     Parameters
     ----------
     input_dim
         Size of the vocabulary.
     output_dim
-        Size of a vector.
+        Size of each vector.
     dtype
         Data type of the parameters.
     weight_initializer
-        Initializer of the weight; None takes the one given to `initialize`.
+        Initializer of the weight; None: use the initializer passed to `initialize`.
     sparse_grad
-        Whether the gradient of the table is row_sparse.
+        Whether the gradient of the table is row-sparse.
 
     >>> layer = mx.gluon.nn.Embedding(10, 3)
     >>> layer.initialize()
@@ -289,7 +289,7 @@ class Embedding(HybridBlock):
         self._range_check = RangeCheck(type(self).__name__, "indices", "rows", allow_negative=True)
 
     def __call__(self, x: Any, *args: Any) -> Any:
-        """Look up the rows of the indices; those of the first batches are checked."""
+        """Look up the rows of the indices; the range of the first batches' indices is checked."""
         if self._range_check.is_active:
             self._range_check(x, self._kwargs["input_dim"])
         return super().__call__(x, *args)
@@ -305,7 +305,7 @@ class Embedding(HybridBlock):
 
 
 class Flatten(HybridBlock):
-    """Keep the first axis and join all others.
+    """Flatten all axes but the first.
 
     >>> mx.gluon.nn.Flatten()(nd.ones((2, 3, 4))).shape
     (2, 12)
@@ -323,14 +323,14 @@ class Flatten(HybridBlock):
 
 
 class Lambda(Block):
-    """A function on arrays as a block: a callable, or the name of a function of `mx.nd`.
+    """A block that calls a function on arrays.
 
     Parameters
     ----------
     function
         A callable, or the name of a function of `mx.nd`.
     prefix
-        What the names of parameters begin with; by default the class name and a number.
+        Prefix of the parameter names; by default the class name and a number.
 
     >>> mx.gluon.nn.Lambda("tanh")(nd.array([0])).asnumpy()
     array([0.], dtype=float32)
@@ -355,14 +355,14 @@ class Lambda(Block):
 
 
 class HybridLambda(HybridBlock):
-    """A function ``f(F, x, ...)`` as a hybrid block, or the name of an operator.
+    """A hybrid block that calls a function ``f(F, x, ...)`` or an operator.
 
     Parameters
     ----------
     function
         A callable whose first parameter is ``F``, or the name of an operator.
     prefix
-        What the names of parameters begin with; by default the class name and a number.
+        Prefix of the parameter names; by default the class name and a number.
 
     >>> mx.gluon.nn.HybridLambda(lambda F, x: F.square(x))(nd.array([3])).asnumpy()
     array([9.], dtype=float32)
@@ -391,7 +391,7 @@ class HybridLambda(HybridBlock):
 
 
 def _find_function(F: Any, name: str) -> Any:
-    """Return a function of `F` by its name, or None; NumPy semantics try `F.np`, `F.npx` first."""
+    """Return a function of `F` by name, or None; NumPy semantics try `F.np`, `F.npx` first."""
     spaces = (F.np, F.npx, F) if is_np_array() else (F,)
     return next((getattr(space, name) for space in spaces if hasattr(space, name)), None)
 

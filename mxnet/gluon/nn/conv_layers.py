@@ -69,7 +69,7 @@ def check_pool_layout(layout: str, ndim: int) -> None:
 
 
 class _Conv(HybridBlock):
-    """A convolution of any number of axes; `op_name` says whether it is transposed.
+    """An N-dimensional convolution; `op_name` tells whether it is transposed.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class _Conv(HybridBlock):
     strides
         Step of the kernel: a number, or one for each spatial axis.
     padding
-        Number of zeros at both ends: a number, or one for each spatial axis.
+        Zero padding added to both sides: a number, or one for each spatial axis.
     dilation
         Distance between neighboring points of the kernel, for each spatial axis.
     groups
@@ -88,17 +88,17 @@ class _Conv(HybridBlock):
     layout
         Order of the axes.
     activation
-        Activation function by name, such as ``'relu'``; None leaves the result as it is.
+        Activation function by name, such as ``'relu'``; None: no activation.
     use_bias
-        Whether there is a bias.
+        Whether to add a bias.
     weight_initializer
-        Initializer of the weight; None takes the one given to `initialize`.
+        Initializer of the weight; None: use the initializer passed to `initialize`.
     bias_initializer
         Initializer of the bias.
     in_channels
-        Number of input channels; 0 waits for the first input.
+        Number of input channels; 0: inferred from the first input.
     output_padding
-        Number of elements added at the far end of the result, for each spatial axis.
+        Number of elements added at the end of each spatial axis of the output.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ class _Conv(HybridBlock):
 
 @inherits_parameters
 class Conv1D(_Conv):
-    """Convolve along one axis, such as time. Layout NCW.
+    """1-D convolution. Layout NCW.
 
     >>> layer = mx.gluon.nn.Conv1D(4, kernel_size=3)
     >>> layer.initialize()
@@ -253,7 +253,7 @@ class Conv1D(_Conv):
 
 @inherits_parameters
 class Conv2D(_Conv):
-    """Convolve images. Layout NCHW or NHWC.
+    """2-D convolution. Layout NCHW or NHWC.
 
     >>> layer = mx.gluon.nn.Conv2D(4, kernel_size=3, padding=1)
     >>> layer.initialize()
@@ -297,7 +297,7 @@ class Conv2D(_Conv):
 
 @inherits_parameters
 class Conv3D(_Conv):
-    """Convolve volumes or videos. Layout NCDHW or NDHWC.
+    """3-D convolution. Layout NCDHW or NDHWC.
 
     >>> layer = mx.gluon.nn.Conv3D(4, kernel_size=(1, 3, 3))
     >>> layer.initialize()
@@ -340,7 +340,7 @@ class Conv3D(_Conv):
 
 
 class _Transposed(_Conv):
-    """A transposed convolution: its input shape is the output shape of a convolution."""
+    """Base of the transposed convolutions."""
 
     def __init__(
         self,
@@ -375,7 +375,7 @@ class _Transposed(_Conv):
 
 @inherits_parameters
 class Conv1DTranspose(_Transposed):
-    """Transposed convolution along one axis, to upsample. Layout NCW.
+    """1-D transposed convolution. Layout NCW.
 
     >>> layer = mx.gluon.nn.Conv1DTranspose(4, kernel_size=2, strides=2)
     >>> layer.initialize()
@@ -421,7 +421,7 @@ class Conv1DTranspose(_Transposed):
 
 @inherits_parameters
 class Conv2DTranspose(_Transposed):
-    """Transposed convolution of images, to upsample. Layout NCHW or NHWC.
+    """2-D transposed convolution. Layout NCHW or NHWC.
 
     >>> layer = mx.gluon.nn.Conv2DTranspose(4, kernel_size=2, strides=2)
     >>> layer.initialize()
@@ -467,7 +467,7 @@ class Conv2DTranspose(_Transposed):
 
 @inherits_parameters
 class Conv3DTranspose(_Transposed):
-    """Transposed convolution of volumes, to upsample. Layout NCDHW or NDHWC.
+    """3-D transposed convolution. Layout NCDHW or NDHWC.
 
     >>> layer = mx.gluon.nn.Conv3DTranspose(4, kernel_size=2, strides=2)
     >>> layer.initialize()
@@ -517,7 +517,7 @@ class ReflectionPad2D(HybridBlock):
     Parameters
     ----------
     padding
-        Width of the border, or eight widths: two for each axis, batch and channels first.
+        Width of the border, or eight widths: before and after for each of the four axes.
 
     >>> mx.gluon.nn.ReflectionPad2D(1)(nd.array([[[[1, 2], [3, 4]]]])).asnumpy()[0, 0, 0]
     array([4., 3., 4., 3.], dtype=float32)
@@ -536,22 +536,22 @@ class ReflectionPad2D(HybridBlock):
 
 
 class _Pooling(HybridBlock):
-    """Pooling of any number of axes and any kind.
+    """Base of the pooling layers.
 
     Parameters
     ----------
     pool_size
         Size of the window: a number, or one for each spatial axis.
     strides
-        Step of the window; None takes `pool_size`.
+        Step of the window; None: `pool_size`.
     padding
-        Number of elements added at both ends: a number, or one for each spatial axis.
+        Padding added to both sides: a number, or one for each spatial axis.
     layout
         Order of the axes.
     ceil_mode
-        Whether output sizes round up, so that incomplete windows count.
+        Whether output sizes are rounded up, to include incomplete windows.
     count_include_pad
-        Whether averages count the padding.
+        Whether averages include the padding.
     """
 
     def __init__(
@@ -603,7 +603,7 @@ def _window(pool_size: Sizes, layout: str, ndim: int) -> tuple[int, ...]:
 
 @inherits_parameters
 class MaxPool1D(_Pooling):
-    """Take the largest value of each window along one axis.
+    """1-D max pooling.
 
     >>> mx.gluon.nn.MaxPool1D()(nd.array([[[1, 5, 2, 3]]])).asnumpy()
     array([[[5., 3.]]], dtype=float32)
@@ -624,7 +624,7 @@ class MaxPool1D(_Pooling):
 
 @inherits_parameters
 class MaxPool2D(_Pooling):
-    """Take the largest value of each window of an image.
+    """2-D max pooling.
 
     >>> mx.gluon.nn.MaxPool2D()(nd.array([[[[1, 5], [2, 3]]]])).asnumpy()
     array([[[[5.]]]], dtype=float32)
@@ -645,7 +645,7 @@ class MaxPool2D(_Pooling):
 
 @inherits_parameters
 class MaxPool3D(_Pooling):
-    """Take the largest value of each window of a volume.
+    """3-D max pooling.
 
     >>> mx.gluon.nn.MaxPool3D()(nd.ones((1, 2, 4, 4, 4))).shape
     (1, 2, 2, 2, 2)
@@ -666,7 +666,7 @@ class MaxPool3D(_Pooling):
 
 @inherits_parameters
 class AvgPool1D(_Pooling):
-    """Take the mean of each window along one axis.
+    """1-D average pooling.
 
     >>> mx.gluon.nn.AvgPool1D()(nd.array([[[1, 5, 2, 3]]])).asnumpy()
     array([[[3. , 2.5]]], dtype=float32)
@@ -690,7 +690,7 @@ class AvgPool1D(_Pooling):
 
 @inherits_parameters
 class AvgPool2D(_Pooling):
-    """Take the mean of each window of an image.
+    """2-D average pooling.
 
     >>> mx.gluon.nn.AvgPool2D()(nd.array([[[[1, 5], [2, 4]]]])).asnumpy()
     array([[[[3.]]]], dtype=float32)
@@ -714,7 +714,7 @@ class AvgPool2D(_Pooling):
 
 @inherits_parameters
 class AvgPool3D(_Pooling):
-    """Take the mean of each window of a volume.
+    """3-D average pooling.
 
     >>> mx.gluon.nn.AvgPool3D()(nd.ones((1, 2, 4, 4, 4))).shape
     (1, 2, 2, 2, 2)
@@ -744,7 +744,7 @@ class _GlobalPooling(_Pooling):
 
 @inherits_parameters
 class GlobalMaxPool1D(_GlobalPooling):
-    """Take the largest value of each channel along one axis.
+    """1-D global max pooling.
 
     >>> mx.gluon.nn.GlobalMaxPool1D()(nd.array([[[1, 5, 3]]])).asnumpy()
     array([[[5.]]], dtype=float32)
@@ -756,7 +756,7 @@ class GlobalMaxPool1D(_GlobalPooling):
 
 @inherits_parameters
 class GlobalMaxPool2D(_GlobalPooling):
-    """Take the largest value of each channel of an image.
+    """2-D global max pooling.
 
     >>> mx.gluon.nn.GlobalMaxPool2D()(nd.ones((2, 3, 8, 8))).shape
     (2, 3, 1, 1)
@@ -768,7 +768,7 @@ class GlobalMaxPool2D(_GlobalPooling):
 
 @inherits_parameters
 class GlobalMaxPool3D(_GlobalPooling):
-    """Take the largest value of each channel of a volume.
+    """3-D global max pooling.
 
     >>> mx.gluon.nn.GlobalMaxPool3D()(nd.ones((2, 3, 4, 4, 4))).shape
     (2, 3, 1, 1, 1)
@@ -780,7 +780,7 @@ class GlobalMaxPool3D(_GlobalPooling):
 
 @inherits_parameters
 class GlobalAvgPool1D(_GlobalPooling):
-    """Take the mean of each channel along one axis.
+    """1-D global average pooling.
 
     >>> mx.gluon.nn.GlobalAvgPool1D()(nd.array([[[1, 5, 3]]])).asnumpy()
     array([[[3.]]], dtype=float32)
@@ -792,7 +792,7 @@ class GlobalAvgPool1D(_GlobalPooling):
 
 @inherits_parameters
 class GlobalAvgPool2D(_GlobalPooling):
-    """Take the mean of each channel of an image.
+    """2-D global average pooling.
 
     >>> mx.gluon.nn.GlobalAvgPool2D()(nd.ones((2, 3, 8, 8))).shape
     (2, 3, 1, 1)
@@ -804,7 +804,7 @@ class GlobalAvgPool2D(_GlobalPooling):
 
 @inherits_parameters
 class GlobalAvgPool3D(_GlobalPooling):
-    """Take the mean of each channel of a volume.
+    """3-D global average pooling.
 
     >>> mx.gluon.nn.GlobalAvgPool3D()(nd.ones((2, 3, 4, 4, 4))).shape
     (2, 3, 1, 1, 1)

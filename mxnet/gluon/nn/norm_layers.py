@@ -20,15 +20,15 @@ class _BatchNorm(HybridBlock):
     axis
         The axis of the channels.
     momentum
-        Share that the running statistics keep at each step of training.
+        Momentum of the running statistics.
     epsilon
-        Small number added to the variance, against division by zero.
+        Small constant added to the variance to avoid division by zero.
     center
         Whether to add a learned shift (beta).
     scale
         Whether to multiply by a learned scale (gamma).
     use_global_stats
-        Whether training, too, normalizes by the running statistics.
+        Whether to normalize by the running statistics in training too.
     beta_initializer
         Initializer of the shift.
     gamma_initializer
@@ -38,7 +38,7 @@ class _BatchNorm(HybridBlock):
     running_variance_initializer
         Initializer of the running variance.
     in_channels
-        Number of input channels; 0 waits for the first input.
+        Number of input channels; 0: inferred from the first input.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class _BatchNorm(HybridBlock):
         )
 
     def cast(self, dtype: Any) -> None:
-        """Change the type, except that half precision keeps its statistics in float32."""
+        """Convert the parameters; in half precision the statistics stay float32."""
         if np.dtype(dtype).name == "float16":
             dtype = "float32"
         super().cast(dtype)
@@ -114,8 +114,8 @@ class _BatchNorm(HybridBlock):
 class BatchNorm(_BatchNorm):
     """Normalize each channel over the batch, then scale by gamma and shift by beta.
 
-    Training uses the batch's mean and variance and moves the running ones toward them;
-    inference uses the running ones.
+    Training uses the mean and variance of the batch and updates the running statistics; inference
+    uses the running statistics.
 
     >>> layer = mx.gluon.nn.BatchNorm(in_channels=2)
     >>> layer.initialize()
@@ -208,7 +208,7 @@ class _Normalization(HybridBlock):
     Parameters
     ----------
     epsilon
-        Small number added to the variance, against division by zero.
+        Small constant added to the variance to avoid division by zero.
     center
         Whether to add a learned shift (beta).
     scale
@@ -218,7 +218,7 @@ class _Normalization(HybridBlock):
     gamma_initializer
         Initializer of the scale.
     in_channels
-        Number of input channels; 0 waits for the first input.
+        Number of input channels; 0: inferred from the first input.
     """
 
     _kwargs: dict[str, Any]
@@ -247,7 +247,7 @@ class _Normalization(HybridBlock):
 
 @inherits_parameters
 class InstanceNorm(_Normalization):
-    """Normalize each channel of each sample over all positions.
+    """Normalize each channel of each sample over the spatial axes.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ class LayerNorm(_Normalization):
     Parameters
     ----------
     axis
-        The axis to normalize along; a negative one counts from the last.
+        The axis to normalize along; a negative value counts from the last.
 
     >>> layer = mx.gluon.nn.LayerNorm()
     >>> layer.initialize()

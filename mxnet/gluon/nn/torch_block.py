@@ -27,7 +27,7 @@ __all__ = ["TorchBlock"]
 
 
 class TorchParameter(Parameter):
-    """A parameter on the memory of a torch module, which has already initialized it."""
+    """A parameter that shares memory with a torch module and is initialized by it."""
 
     def initialize(
         self,
@@ -36,14 +36,14 @@ class TorchParameter(Parameter):
         default_init: Any = None,
         force_reinit: bool = False,
     ) -> None:
-        """Keep the values of the module, on the given context; reinitialize with `force_reinit`.
+        """Keep the module's values, on the given context; reinitialize them with `force_reinit`.
 
         Parameters
         ----------
         init
             Initializer, for `force_reinit`.
         ctx
-            Where the parameter should be; by default where it is.
+            Device; by default the current one.
         default_init
             Used if `init` is None.
         force_reinit
@@ -56,26 +56,26 @@ class TorchParameter(Parameter):
 
 
 class TorchBlock(HybridBlock):
-    """A `torch.nn.Module` as a layer: its parameters are Gluon parameters on the same memory.
+    """A `torch.nn.Module` as a layer; its parameters are Gluon parameters on the same memory.
 
     A Trainer updates them, `save_parameters` writes them under the names of the module's state
-    dict, `summary` counts them, and gradients flow through. `initialize` keeps the values that the
-    module has, unless ``force_reinit=True``. Each call sets the module to training or evaluation,
-    as `mx.autograd.is_training` says; to keep a part of it in evaluation mode, override `train` of
-    that part. Buffers, such as running means, are parameters without a gradient.
+    dict, and `summary` counts them. `initialize` keeps the module's values unless
+    ``force_reinit=True``. Each call sets the module to training or evaluation mode, following
+    `mx.autograd.is_training`; to keep a part of it in evaluation mode, override `train` of that
+    part. Buffers, such as running means, are parameters without a gradient.
 
-    A torch module has no symbol. When a network is hybridized, its blocks that hold a TorchBlock
-    run eagerly, the others as graphs, and `export` refuses; `mx.convert.from_torch` turns a module
-    into a block that can be exported.
+    A torch module has no symbol. In a hybridized network, blocks with a TorchBlock run eagerly, the
+    others as graphs, and `export` raises an error; `mx.convert.from_torch` converts a module to a
+    block that can be exported.
 
     Parameters
     ----------
     module : torch.nn.Module
-        The module. What it writes in place, it writes into its input, as in torch.
+        The module. Its in-place operations change their input, as in torch.
     prefix : str
-        What the names of parameters begin with; by default the class name and a number.
+        Prefix of the parameter names; by default the class name and a number.
     params : ParameterDict
-        Accepted as by every block; the parameters are the module's own.
+        Accepted for compatibility; the parameters are the module's own.
 
     >>> import torch
     >>> net = mx.gluon.nn.HybridSequential()
@@ -155,7 +155,7 @@ class TorchBlock(HybridBlock):
         Parameters
         ----------
         args
-            The inputs: arrays, or what else the module takes.
+            The inputs: arrays, or other arguments of the module.
         """
         if any(isinstance(arg, Symbol) for arg in args):
             raise TypeError(
@@ -191,8 +191,8 @@ class TorchBlock(HybridBlock):
             tensor = registry.get(key)
             if tensor is None:
                 raise MXNetError(
-                    f"TorchBlock '{self.name}': {name} has been removed from the module. Make a "
-                    "new TorchBlock of it."
+                    f"TorchBlock '{self.name}': {name} has been removed from the module. Create a "
+                    "new TorchBlock from it."
                 )
             if tensor is not param._torch or not _shares(tensor, param):
                 param._adopt(tensor)
@@ -226,7 +226,7 @@ class TorchBlock(HybridBlock):
             if _address(tensor) in taken:
                 tensor = tensor.clone()
             taken.add(_address(tensor))
-            has_shape = tensor.ndim or is_np_shape()  # MXNet's classic arrays have an axis
+            has_shape = tensor.ndim or is_np_shape()  # classic arrays have at least one axis
             results.append(wrap(cls, tensor if has_shape else tensor.reshape(1), ctx))
             return results[-1]
 

@@ -1,4 +1,4 @@
-"""`ParameterDict`: parameters by name, made, shared, initialized, saved and loaded together."""
+"""`ParameterDict`: parameters by name, with methods that apply to all of them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class ParameterDict:
     Parameters
     ----------
     prefix : str
-        What the names of all parameters begin with.
+        Prefix of all names.
     shared : ParameterDict
-        Parameters of another dict that this one may use.
+        Dictionary whose parameters this one may share.
 
     >>> params = mx.gluon.ParameterDict("net_")
     >>> params.get("w", shape=(2,))
@@ -66,7 +66,7 @@ class ParameterDict:
 
     @property
     def prefix(self) -> str:
-        """What `get` puts before names."""
+        """The prefix that `get` adds to names."""
         return self._prefix
 
     # -- making and sharing -------------------------------------------------------------------
@@ -79,9 +79,9 @@ class ParameterDict:
     _get_impl = _known
 
     def get(self, name: str, **kwargs: Any) -> Parameter:
-        """Return the parameter ``prefix + name``, made with the keywords if it is not there.
+        """Return the parameter ``prefix + name``; create it with the keywords if it does not exist.
 
-        One that is there must agree with the keywords; sizes that it does not know are filled in.
+        An existing parameter must agree with the keywords; its unknown sizes are filled in.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class ParameterDict:
                 setattr(param, key, value)
             elif key == "shape" and value is not None:
                 value = (value,) if isinstance(value, int) else tuple(value)
-                assert param._shape is not None  # `stored` is made from it
+                assert param._shape is not None  # `stored` derives from it
                 shape = merged(param._shape, value)
                 if shape is None:
                     raise _mismatch(name, key, value, param._shape)
@@ -111,7 +111,7 @@ class ParameterDict:
         return param
 
     def get_constant(self, name: str, value: Any = None) -> Constant:
-        """Return the constant ``prefix + name``, made with the value if it is not there.
+        """Return the constant ``prefix + name``; create it with the value if it does not exist.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class ParameterDict:
         verbose
             Whether to log every parameter.
         force_reinit
-            Whether to initialize again what has values already.
+            Whether to initialize again parameters that have values.
         """
         init = initializer.Uniform() if init is None else init
         if verbose:
@@ -203,7 +203,7 @@ class ParameterDict:
             param.reset_ctx(ctx)
 
     def list_ctx(self) -> list[Context]:
-        """Return all contexts on which there are parameters."""
+        """Return the contexts of all parameters."""
         contexts: dict[Context, None] = {}
         for param in self.values():
             contexts.update(dict.fromkeys(param.list_ctx()))
@@ -242,14 +242,14 @@ class ParameterDict:
         self._params = renamed
 
     def save(self, filename: str, strip_prefix: str = "") -> None:
-        """Save all parameters under their names, perhaps without a prefix.
+        """Save all parameters under their names.
 
         Parameters
         ----------
         filename
             Path of the file.
         strip_prefix
-            What to take off the names.
+            Prefix to remove from the names.
         """
         arrays = {}
         for param in self.values():
@@ -272,7 +272,7 @@ class ParameterDict:
         cast_dtype: bool = False,
         dtype_source: str = "current",
     ) -> None:
-        """Load parameters from a file of `save`, or one that was exported or checkpointed.
+        """Load parameters from a file of `save`, an exported file or a checkpoint.
 
         All mismatches are listed in one error; then nothing is changed.
 
@@ -281,17 +281,17 @@ class ParameterDict:
         filename
             Path of the file.
         ctx
-            Where to; by default where the parameters are, or the CPU.
+            Device of the loaded values; by default that of the parameters, or the CPU.
         allow_missing : bool
-            Leave parameters alone that the file has not.
+            Keep parameters that the file does not have unchanged.
         ignore_extra : bool
             Ignore arrays that are not parameters of this block.
         restore_prefix : str
-            Put before the file's names.
+            Prefix to add to the file's names.
         cast_dtype : bool
-            Convert when types differ.
+            Convert the values if the data types differ.
         dtype_source : {'current', 'saved'}
-            Whose type wins then.
+            Which data type to use then: the parameter's or the file's.
         """
         loaded = named_arrays(filename)
         self.load_dict(
@@ -325,17 +325,18 @@ class ParameterDict:
         ctx
             Device, or list of devices.
         allow_missing
-            Whether parameters that the file does not have are left alone; else they are an error.
+            Whether to keep parameters that the file does not have unchanged instead of raising an
+            error.
         ignore_extra
             Whether arrays that are not parameters are ignored; otherwise they raise an error.
         restore_prefix
-            What to put before the names.
+            Prefix to add to the names.
         filename
-            What to call the source in messages.
+            Name of the source in error messages.
         cast_dtype
-            Whether to convert when types differ.
+            Whether to convert the values if the data types differ.
         dtype_source
-            Whose type wins then: ``'current'`` or ``'saved'``.
+            Which data type to use then: ``'current'`` or ``'saved'``.
         """
         source = "the dictionary" if filename is None else f"file: {filename}"
         for name in self.keys():
@@ -375,16 +376,16 @@ def load_all(
     cast_dtype: bool,
     dtype_source: str,
 ) -> None:
-    """Set the arrays of parameters, unless there are problems already or some do not fit.
+    """Set the arrays of parameters, or raise if there are problems or mismatches.
 
     Parameters
     ----------
     pairs
-        Parameters with the arrays they get.
+        Parameters and their new arrays.
     problems
-        What is wrong with the names.
+        Problems found in the names.
     source
-        What the arrays were read from, for messages.
+        Name of the source in error messages.
     ctx, cast_dtype, dtype_source
         See `Block.load_parameters`.
     """
@@ -406,14 +407,14 @@ def load_all(
 
 
 def named_arrays(filename: str) -> dict[str, NDArray]:
-    """Read a parameter file; a list without names is refused."""
+    """Read a parameter file; raise for a list without names."""
     loaded = ndarray.load(filename)
     if not isinstance(loaded, dict):
         if not loaded:
             return {}
         raise ParameterError(
-            f"{filename} holds {len(loaded)} arrays without names: which belongs to "
-            "which parameter is unknown. Save them as a dictionary."
+            f"{filename} holds {len(loaded)} arrays without names, which cannot be assigned to "
+            "parameters. Save them as a dictionary."
         )
     return loaded
 

@@ -1,7 +1,7 @@
-"""`Parameter`: a named array of a block on one or several devices; `Constant`: one that is fixed.
+"""`Parameter`: a named array of a block on one or several devices; `Constant`: a fixed one.
 
-A parameter whose shape is not fully known waits: `initialize` remembers how to fill it, and the
-first forward pass, which infers the shape, does it (deferred initialization).
+Deferred initialization: if the shape is not fully known, `initialize` stores the initializer, and
+the first forward pass infers the shape and fills the arrays.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class ParameterError(MXNetError, AssertionError, ValueError):
 
 
 class Generation:
-    """Counts replacements of parameters' arrays, so that cached arrays can be checked."""
+    """Counter of replaced parameter arrays, to validate caches."""
 
     number = 0
 
 
-# One thread at a time initializes parameters and traces blocks.
+# Held while parameters are initialized and blocks traced.
 FIRST_CALL = ForkSafeLock()
 
 
@@ -67,7 +67,7 @@ class Parameter:
     grad_req
         How gradients are stored: ``'write'``, ``'add'`` or ``'null'`` for none.
     shape : tuple of int
-        Shape of the parameter; sizes of 0 wait for the first input.
+        Shape of the parameter; sizes of 0 are inferred from the first input.
     dtype : data type
         Data type of the parameter.
     lr_mult : float
@@ -75,9 +75,9 @@ class Parameter:
     wd_mult : float
         Factor of the weight decay of this parameter.
     init
-        Initializer; None takes the one given to `initialize`.
+        Initializer; None: use the initializer passed to `initialize`.
     allow_deferred_init : bool
-        Whether the shape may become known only with the first input.
+        Whether the shape may be inferred from the first input.
     differentiable : bool
         Whether the parameter has a gradient.
     stype
@@ -91,7 +91,7 @@ class Parameter:
     ((2, 3), (2, 3))
     """
 
-    _torch: Tensor | None = None  # what torch modules hold: on the array's memory
+    _torch: Tensor | None = None  # tensor on the array's memory, for torch modules
 
     def __init__(
         self,
@@ -116,10 +116,10 @@ class Parameter:
         self.name = name
         self._stype = stype
         self._grad_stype = grad_stype
-        self._grad_req: Any = None  # a str, once the parameter is made
-        self._data: Any = None  # a list of NDArray, once initialized
+        self._grad_req: Any = None  # a str after construction
+        self._data: Any = None  # a list of NDArray after initialization
         self._grad: list[NDArray] | None = None
-        self._ctx_list: Any = None  # a list of Context, once there are arrays
+        self._ctx_list: Any = None  # a list of Context after initialization
         self._ctx_map: list[list[int | None]] | None = None
         self._trainer: Any = None
         self._var: Symbol | None = None
@@ -142,7 +142,7 @@ class Parameter:
 
     @property
     def grad_req(self) -> str:
-        """What backward does with the gradient; it may be changed at any time."""
+        """How backward stores the gradient: 'write', 'add' or 'null'; can be changed anytime."""
         return self._grad_req
 
     @grad_req.setter
@@ -161,7 +161,7 @@ class Parameter:
 
     @property
     def dtype(self) -> Any:
-        """The data type, in the form it was given; setting it casts the arrays."""
+        """The data type, as passed; setting it casts the arrays."""
         return self._dtype
 
     @dtype.setter
@@ -182,7 +182,7 @@ class Parameter:
         if old is not None and not fits(old, new_shape):
             raise ParameterError(
                 f"Expected shape {new_shape} is incompatible with given shape {old} of "
-                f"Parameter '{self.name}': it has shape {old}, and cannot become {new_shape}."
+                f"Parameter '{self.name}': known sizes cannot be changed."
             )
         self._shape = new_shape
 
@@ -206,13 +206,13 @@ class Parameter:
         Parameters
         ----------
         init : Initializer
-            Over the parameter's own.
+            Takes precedence over the parameter's own.
         ctx : Context or list of them
-            By default the current one.
+            Device, or list of devices; by default the current one.
         default_init : Initializer
-            Used if neither `init` nor the parameter has one.
+            Initializer if neither `init` nor the parameter's own is set.
         force_reinit : bool
-            Also when there are values already.
+            Whether to initialize again if there are values.
         """
         if self._data is not None and not force_reinit:
             warnings.warn(
@@ -232,7 +232,7 @@ class Parameter:
         if not is_known and not self._allow_deferred_init:
             raise ValueError(
                 f"Cannot initialize Parameter '{self.name}' because it has invalid shape: "
-                f"{self.shape}. Give all sizes, or make it with allow_deferred_init=True."
+                f"{self.shape}. Pass all sizes, or allow_deferred_init=True."
             )
         self._deferred_init = (init, listed_contexts(ctx), default_init, None)
         if is_known:
@@ -255,7 +255,7 @@ class Parameter:
         with autograd.pause():
             is_owned = data is None
             if data is None:
-                assert self._shape is not None  # it is known, as was checked above
+                assert self._shape is not None  # known, as checked above
                 zeros = untouched_zeros(self._shape, dtypes.to_torch(self._dtype))
                 data = wrap_plain(ndarray.NDArray, zeros)
                 if is_np_array():
@@ -278,11 +278,11 @@ class Parameter:
         Parameters
         ----------
         ctx
-            Where to, if the parameter is nowhere yet.
+            Device, if the parameter has none yet.
         cast_dtype : bool
-            Convert when the types differ.
+            Convert the values if the data types differ.
         dtype_source : {'current', 'saved'}
-            Whose type wins then.
+            Which data type to use then: the parameter's or the file's.
         """
         self._check_loading(data, ctx, cast_dtype, dtype_source)
         if self._differs_in_dtype(data):
@@ -312,7 +312,7 @@ class Parameter:
         cast_dtype: bool,
         dtype_source: str,
     ) -> None:
-        """Raise if `_load_init` could not take these values; nothing is changed."""
+        """Raise if `_load_init` would fail with these values; nothing is changed."""
         if dtype_source not in ("current", "saved"):
             raise ParameterError(
                 f"dtype_source must be 'current' or 'saved', but got {dtype_source!r}."
@@ -342,7 +342,7 @@ class Parameter:
     def _init_impl(
         self, data: NDArray, ctx_list: Sequence[Context], is_owned: bool = False
     ) -> None:
-        """Copy the data to all contexts; one copy may be the data itself if it is owned."""
+        """Copy the data to all contexts; an owned array is used without a copy."""
         self._ctx_list = list(ctx_list)
         self._ctx_map = places_of(self._ctx_list)
         if is_np_array():
@@ -353,11 +353,11 @@ class Parameter:
             arrays = [data.copyto(ctx) for ctx in self._ctx_list]
         self._grad = self._attached(arrays)
         self._move_torch(arrays)
-        self._data = arrays  # last: other threads take it to mean that all is there
+        self._data = arrays  # assigned last: other threads read it as "complete"
         Generation.number += 1
 
     def _init_grad(self) -> None:
-        """Make the gradient arrays that grad_req asks for; the data arrays stay the same."""
+        """Create the gradient arrays according to grad_req; the data arrays are unchanged."""
         self._grad = self._attached(self._data)
         Generation.number += 1
 
@@ -436,7 +436,7 @@ class Parameter:
                 for new, previous in zip(self._grad, old, strict=True):
                     new[:] = previous.astype(dtype)
 
-    # -- looking up ---------------------------------------------------------------------------
+    # -- access ---------------------------------------------------------------------------
 
     def _missing(self, ctx: Context | None = None) -> MXNetError:
         if self._data is None and self._deferred_init:
@@ -455,15 +455,16 @@ class Parameter:
         else:
             text = (
                 f"Parameter '{self.name}' has not been initialized. Call initialize() of the block "
-                "first. Note that Block.collect_params() has the parameters of child blocks too; "
-                "Block.params has not: initialize and create a Trainer with the former."
+                "first. Create a Trainer with Block.collect_params(), which includes the "
+                "parameters of "
+                "child blocks, instead of Block.params."
             )
         error = MXNetError(text)
-        error.node = self.name  # a hybridized network finds the layer by it
+        error.node = self.name  # hybridized networks use it to find the layer
         return error
 
     def _require_data(self) -> None:
-        """Raise if there are no arrays, after waiting for another thread that is making them."""
+        """Raise if there are no arrays; wait for another thread that is creating them."""
         if self._data is None:
             with FIRST_CALL:
                 if self._data is None:
@@ -532,7 +533,7 @@ class Parameter:
         return self._check_and_get(self._grad, list)
 
     def list_ctx(self) -> list[Context]:
-        """Return the contexts on which this parameter is, or will be after deferral."""
+        """Return the contexts of this parameter, also if its initialization is deferred."""
         if self._data is not None:
             return list(self._ctx_list)
         if self._deferred_init:
@@ -542,7 +543,7 @@ class Parameter:
     # -- rows, through the trainer --------------------------------------------------------------
 
     def _set_trainer(self, trainer: Any) -> None:
-        """Set the trainer that updates this parameter; a row_sparse one has a single trainer."""
+        """Set the trainer that updates this parameter; a row-sparse one can have only one."""
         if self._stype != "default" and self._trainer and trainer and self._trainer is not trainer:
             raise MXNetError(
                 f"Failed to set the trainer for Parameter '{self.name}' because it was already "
@@ -599,11 +600,11 @@ class Parameter:
     # -- torch --------------------------------------------------------------------------------
 
     def as_torch(self) -> Tensor:
-        """Return the `torch.nn.Parameter` on this parameter's memory, always the same one.
+        """Return the `torch.nn.Parameter` on this parameter's memory, always the same object.
 
-        What torch writes into it, such as an optimizer's update, is the parameter's new value.
-        Its `grad` is torch's own and has nothing to do with `Parameter.grad()`. A parameter that
-        is not differentiable, such as a moving mean, is an ordinary tensor: a buffer.
+        Updates by torch, such as an optimizer's, change the parameter's value. Its `grad` is
+        independent of `Parameter.grad()`. A parameter that is not differentiable, such as a moving
+        mean, is returned as a plain tensor (a buffer).
 
         >>> p = mx.gluon.Parameter("w", shape=(2,), init="zeros")
         >>> p.initialize()
@@ -616,8 +617,8 @@ class Parameter:
         if self._torch is None:
             if len(self._data) > 1:
                 raise MXNetError(
-                    f"Parameter '{self.name}' has copies on {self._ctx_list}; torch modules have "
-                    "one of each parameter. Call reset_ctx() with one context first."
+                    f"Parameter '{self.name}' has copies on {self._ctx_list}; a torch module has "
+                    "one copy of each parameter. Call reset_ctx() with one context first."
                 )
             if self._stype != "default":
                 raise MXNetError(
@@ -630,7 +631,7 @@ class Parameter:
         return self._torch
 
     def _adopt(self, tensor: Tensor) -> None:
-        """Take a torch module's tensor as the memory of this parameter; see `as_torch`."""
+        """Use a torch module's tensor as the memory of this parameter; see `as_torch`."""
         data = tensor.detach()
         if not data.is_contiguous():
             data = data.contiguous()
@@ -638,7 +639,7 @@ class Parameter:
         expose(data)
         array = wrap_plain(ndarray.NDArray, data if data.ndim else data.view(1))
         self._shape, self._dtype = array.shape, array.dtype
-        self._torch = None  # it is on this memory already
+        self._torch = None  # it shares this memory already
         self._init_impl(array, [array.context], is_owned=True)
         self._torch = tensor
         self._deferred_init = ()
@@ -650,9 +651,9 @@ class Parameter:
             return
         if len(arrays) > 1:
             raise MXNetError(
-                f"Parameter '{self.name}' is in a torch module and has one copy: give one context."
+                f"Parameter '{self.name}' is in a torch module and can have only one context."
             )
-        tensor.grad = None  # of another type or device
+        tensor.grad = None  # data type or device differ
         tensor.data = exported(arrays[0]).reshape(tensor.shape)
 
     # -- graphs and files ---------------------------------------------------------------------
@@ -683,7 +684,7 @@ class Parameter:
 
 def _fill(name: str, data: NDArray, init: Any, default_init: Any) -> None:
     if init is not None and not isinstance(init, str | initializer.Initializer) and callable(init):
-        init(initializer.InitDesc(name), data)  # Mixed and Load choose by name
+        init(initializer.InitDesc(name), data)  # Mixed and Load select by name
         return
     if isinstance(default_init, str):
         default_init = initializer.create(default_init)
@@ -696,9 +697,9 @@ def _fill(name: str, data: NDArray, init: Any, default_init: Any) -> None:
 
 
 def places_of(ctx_list: Sequence[Context]) -> list[list[int | None]]:
-    """Return the index of a device's array: GPUs first, then CPUs, by device number.
+    """Return a table from device to array index: GPUs first, then CPUs, by device number.
 
-    Parameter classes that users write copy this table and read it.
+    User-defined parameter classes read this table.
     """
     positions: list[list[int | None]] = [[], []]
     for position, ctx in enumerate(ctx_list):
@@ -709,19 +710,19 @@ def places_of(ctx_list: Sequence[Context]) -> list[list[int | None]]:
 
 
 def _is_same_host(one: Context, other: Context) -> bool:
-    """Return whether both are the same CPU: pinned and shared memory are its own memory."""
+    """Return whether both are the same CPU; pinned and shared memory belong to it."""
     return 2 not in (one.device_typeid, other.device_typeid) and one.device_id == other.device_id
 
 
 class Constant(Parameter):
-    """A parameter with a fixed value, which training does not change.
+    """A parameter with a fixed value.
 
     Parameters
     ----------
     name
         Name of the constant.
     value
-        The value: an array, or numbers.
+        The value: an array, or nested lists of numbers.
 
     >>> c = mx.gluon.Constant("c", [[1, 2], [3, 4]])
     >>> c
@@ -770,18 +771,18 @@ class _Value(initializer.Initializer):
     _init_default = _init_bias = _init_gamma = _init_beta = _init_zero = _init_one = _init_weight
 
     def dumps(self) -> str:
-        """Return the name that graphs carry; the value is in the parameter file."""
+        """Return the name of the initializer in graphs; the value is in the parameter file."""
         return f"Constant_{self._name}_{id(self._value)}"
 
 
 def stored_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
-    """Return a shape with 0 for unknown sizes, whatever the shapes in force."""
+    """Return a shape with 0 for unknown sizes, in NumPy and classic shape semantics."""
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     return tuple(0 if size == -1 and is_np_shape() else size for size in sizes)
 
 
 def fits(pattern: Sequence[int], shape: Sequence[int]) -> bool:
-    """Return whether a shape agrees with all sizes that are known."""
+    """Return whether a shape agrees with all known sizes."""
     return len(pattern) == len(shape) and all(
         a in (-1, 0, b) for a, b in zip(pattern, shape, strict=True)
     )

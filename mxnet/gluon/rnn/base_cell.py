@@ -1,4 +1,4 @@
-"""What all recurrent cells share: states, counters, unrolling in time, and sequences of steps."""
+"""Base of the recurrent cells: states, counters, unrolling, and sequence helpers."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class RecurrentCell(Block):
     def begin_state(
         self, batch_size: int = 0, func: Callable = ndarray.zeros, **kwargs: Any
     ) -> list:
-        """Make the first states with `func`, which gets shape, name and `kwargs`.
+        """Create the initial states with `func`, which is called with shape, name and `kwargs`.
 
         Parameters
         ----------
         batch_size
             Number of samples in a batch.
         func
-            Function that makes a state of its shape.
+            Function that creates a state from its shape.
         """
         assert not self._modified, MODIFIED
         states = []
@@ -89,16 +89,16 @@ class RecurrentCell(Block):
         length : int
             Number of steps.
         inputs : NDArray, Symbol or list of them
-            One array with a time axis, or one array a step.
+            One array with a time axis, or one array per step.
         begin_state : list, optional
             Zeros by default.
         layout : {"NTC", "TNC"}
             Axes of a merged sequence.
         merge_outputs : bool, optional
-            Whether outputs come as one array; by default as is easiest.
+            Whether to return outputs as one array; by default the cheaper form.
         valid_length : NDArray or Symbol, optional
-            Steps of each sample that count; outputs behind them are zero, and the states are
-            those of the last step that counts.
+            Length of each sample. Outputs beyond it are zero, and the states are those of the last
+            valid step.
         """
         self.reset()
         inputs, axis, F, batch_size = format_sequence(length, inputs, layout, False)
@@ -125,7 +125,7 @@ class RecurrentCell(Block):
         return activation(inputs)
 
     def forward(self, inputs: Any, states: list) -> Any:
-        """Count the step, then take it.
+        """Run one step.
 
         Parameters
         ----------
@@ -170,9 +170,9 @@ def as_list(value: Any) -> list:
 def format_sequence(
     length: int | None, inputs: Any, layout: str, merge: bool | None, in_layout: str | None = None
 ) -> tuple[Any, int, Any, int]:
-    """Return the sequence merged or split, its time axis, namespace and batch size.
+    """Merge or split a sequence; return it with its time axis, namespace and batch size.
 
-    ``merge=None`` leaves it unchanged. The batch size of a symbol is 0: unknown.
+    ``merge=None`` keeps its form. The batch size of a symbol is 0 (unknown).
     """
     assert inputs is not None, (
         "unroll(inputs=None) has been deprecated. Please create input variables outside unroll."
@@ -216,7 +216,7 @@ def _format_merged(
 
 
 def begin_state_like(cell: Any, F: Any, begin_state: Any, inputs: Any, batch_size: int) -> Any:
-    """Return the initial states: the given ones, or zeros on the device of the inputs."""
+    """Return the passed states, or zeros on the device of the inputs."""
     if begin_state is not None:
         return begin_state
     if F is symbol:
@@ -229,7 +229,7 @@ def begin_state_like(cell: Any, F: Any, begin_state: Any, inputs: Any, batch_siz
 def mask_sequence(
     F: Any, data: Any, length: int, valid_length: Any, time_axis: int, merge: bool
 ) -> Any:
-    """Set every step at or behind the valid length to zero."""
+    """Set every step beyond the valid length to zero."""
     if not isinstance(data, tensor_types):
         data = F.stack(*data, axis=time_axis)
     masked = F.SequenceMask(

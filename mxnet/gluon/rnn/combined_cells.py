@@ -1,4 +1,4 @@
-"""Cells made of other cells: stacked, one in each direction, with dropout or residuals."""
+"""Cells that combine or wrap other cells: stacked, bidirectional, dropout, zoneout, residual."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _CellStack:
         return _all_states(self._children.values(), batch_size)
 
     def begin_state(self, **kwargs: Any) -> list:
-        """Make the first states of all cells."""
+        """Create the initial states of all cells."""
         assert not self._modified, MODIFIED
         return _all_begin_states(self._children.values(), **kwargs)
 
@@ -103,7 +103,7 @@ class _CellStack:
 
 @inherits_parameters
 class SequentialRNNCell(_CellStack, RecurrentCell):
-    """Cells one on top of the other.
+    """A stack of cells.
 
     >>> stack = mx.gluon.rnn.SequentialRNNCell()
     >>> stack.add(mx.gluon.rnn.LSTMCell(3))
@@ -149,7 +149,7 @@ class HybridSequentialRNNCell(_CellStack, HybridRecurrentCell):
 
 
 class BidirectionalCell(HybridRecurrentCell):
-    """Read a sequence in both directions and concatenate the outputs of both cells; only unrolled.
+    """Run two cells over a sequence in both directions and concatenate their outputs.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class BidirectionalCell(HybridRecurrentCell):
     r_cell
         The cell that reads backwards.
     output_prefix
-        What the names of outputs begin with.
+        Prefix of the output names.
 
     >>> cell = mx.gluon.rnn.BidirectionalCell(mx.gluon.rnn.GRUCell(3), mx.gluon.rnn.GRUCell(3))
     >>> cell.initialize()
@@ -188,7 +188,7 @@ class BidirectionalCell(HybridRecurrentCell):
         return _all_states(self._children.values(), batch_size)
 
     def begin_state(self, **kwargs: Any) -> list:
-        """Make the first states of both cells."""
+        """Create the initial states of both cells."""
         assert not self._modified, MODIFIED
         return _all_begin_states(self._children.values(), **kwargs)
 
@@ -239,7 +239,7 @@ class BidirectionalCell(HybridRecurrentCell):
 
 @inherits_parameters
 class DropoutCell(HybridRecurrentCell):
-    """Drop values of the input; it has no state.
+    """Apply dropout to the input; the cell has no state.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ class DropoutCell(HybridRecurrentCell):
         merge_outputs: bool | None = None,
         valid_length: Any = None,
     ) -> tuple[Any, list]:
-        """Drop values of the whole sequence at once where it is one array."""
+        """Apply dropout to the whole sequence if it is one array."""
         self.reset()
         inputs, _, F, _ = format_sequence(length, inputs, layout, merge_outputs)
         if isinstance(inputs, tensor_types):
@@ -300,12 +300,12 @@ class DropoutCell(HybridRecurrentCell):
 
 
 class ModifierCell(HybridRecurrentCell):
-    """Base of cells that wrap another one, which cannot be called directly any more.
+    """Base of cells that wrap another cell, which can then no longer be called directly.
 
     Parameters
     ----------
     base_cell
-        The cell that is changed.
+        The cell to wrap.
 
     >>> isinstance(mx.gluon.rnn.ZoneoutCell(mx.gluon.rnn.LSTMCell(3)), mx.gluon.rnn.ModifierCell)
     True
@@ -329,7 +329,7 @@ class ModifierCell(HybridRecurrentCell):
         return self.base_cell.state_info(batch_size)
 
     def begin_state(self, func: Callable | None = None, **kwargs: Any) -> list:
-        """Make the first states.
+        """Create the initial states.
 
         Without `func` they are arrays when a batch size is given and symbols otherwise.
         """
@@ -355,11 +355,11 @@ class ZoneoutCell(ModifierCell):
     Parameters
     ----------
     base_cell
-        The cell that is changed.
+        The cell to wrap.
     zoneout_outputs
-        Probability that an output keeps its last value.
+        Probability of keeping the previous output.
     zoneout_states
-        Probability that a state keeps its last value.
+        Probability of keeping the previous state.
 
     >>> cell = mx.gluon.rnn.ZoneoutCell(mx.gluon.rnn.RNNCell(3), zoneout_states=0.1)
     >>> cell.initialize()
@@ -421,7 +421,7 @@ class ResidualCell(ModifierCell):
     Parameters
     ----------
     base_cell
-        The cell that is changed.
+        The cell to wrap.
 
     >>> cell = mx.gluon.rnn.ResidualCell(mx.gluon.rnn.RNNCell(4))
     >>> cell.initialize("zeros")

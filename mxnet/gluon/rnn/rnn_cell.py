@@ -1,4 +1,4 @@
-"""The plain, LSTM and GRU cells; cells that modify or combine others are exported here too."""
+"""`RNNCell`, `LSTMCell` and `GRUCell`; also exports the cells that combine others."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = [
 
 @inherits_parameters
 class _GatedCell(HybridRecurrentCell):
-    """A cell with weights from input to hidden and from hidden to hidden, `gates` times.
+    """A cell with input-to-hidden and hidden-to-hidden weights for `gates` gates.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class _GatedCell(HybridRecurrentCell):
     h2h_bias_initializer
         Initializer of the bias of the hidden state.
     input_size
-        Number of input features; 0 waits for the first input.
+        Number of input features; 0: inferred from the first input.
     """
 
     gates = 1

@@ -1,4 +1,4 @@
-"""Recurrent layers, stacked and bidirectional, as one fused operator."""
+"""Stacked and bidirectional recurrent layers, each one fused operator."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
 class _RNNLayer(HybridBlock):
     """A fused recurrent layer of the given mode.
 
-    There are parameters for each cell (`l0_i2h_weight`, in the other direction `r0_i2h_weight`),
-    joined for the operator `RNN`: all weights, then all biases.
+    Each cell has its own parameters (`l0_i2h_weight`, in the reverse direction `r0_i2h_weight`),
+    which are concatenated for the operator `RNN`: all weights, then all biases.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class _RNNLayer(HybridBlock):
     dropout
         Probability of dropout between layers.
     bidirectional
-        Whether a second direction reads the sequence backwards.
+        Whether to run in both directions.
     i2h_weight_initializer
         Initializer of the weight of the input.
     h2h_weight_initializer
@@ -45,7 +45,7 @@ class _RNNLayer(HybridBlock):
     h2h_bias_initializer
         Initializer of the bias of the hidden state.
     input_size
-        Number of input features; 0 waits for the first input.
+        Number of input features; 0: inferred from the first input.
     dtype
         Data type of the parameters.
     """
@@ -210,7 +210,7 @@ class _RNNLayer(HybridBlock):
     def begin_state(
         self, batch_size: int = 0, func: Callable = ndarray.zeros, **kwargs: Any
     ) -> list:
-        """Make the first states with `func`, which gets shape, name and `kwargs`.
+        """Create the initial states with `func`, which is called with shape, name and `kwargs`.
 
         >>> [state.shape for state in mx.gluon.rnn.LSTM(3, num_layers=2).begin_state(4)]
         [(2, 4, 3), (2, 4, 3)]
@@ -226,7 +226,7 @@ class _RNNLayer(HybridBlock):
     ) -> Any:
         if self._gives_states != (states is not None):
             self._gives_states = states is not None
-            self._clear_cached_op()  # its graph has other outputs
+            self._clear_cached_op()  # its traced graph has different outputs
         if states is None:
             states = self._zero_states(inputs)
         if isinstance(states, tensor_types):
@@ -272,7 +272,7 @@ class _RNNLayer(HybridBlock):
 
     @staticmethod
     def _without_memory(states: list) -> list:
-        """Insert None for the memory, which only an LSTM has, before the lengths."""
+        """Insert None for the cell state, which only an LSTM has, before the lengths."""
         return states if len(states) == 1 else [states[0], None, *states[1:]]
 
     def _packed(self, F: Any, params: dict[str, Any]) -> Any:
@@ -353,7 +353,7 @@ class RNN(_RNNLayer):
 
 @inherits_parameters
 class LSTM(_RNNLayer):
-    """Long short-term memory layer; `projection_size` makes its output smaller than its memory.
+    """Long short-term memory layer, optionally with projected output.
 
     Parameters
     ----------
@@ -362,9 +362,9 @@ class LSTM(_RNNLayer):
     h2r_weight_initializer
         Initializer of the weight of the projection.
     state_clip_min
-        Least value of the cell state; needs `state_clip_max` too.
+        Lower bound of the cell state; requires `state_clip_max`.
     state_clip_max
-        Largest value of the cell state.
+        Upper bound of the cell state.
     state_clip_nan
         Whether NaN in the cell state is clipped too.
 

@@ -1,12 +1,11 @@
-"""Several operators that one kernel computes: attention, and the loss of classification.
+"""Fusion of several operators into one kernel: attention, and the classification loss.
 
     scores = Q K^T -> softmax -> times V        =>      attention(Q, K, V)
     mean(-pick(x, label))                       =>      _likelihood_loss(x, label)
 
-The matrices of scores, one for each head, are never written: less time, and memory that grows with
-the length of sequences instead of its square. Found are interleaved projections of transformers
-and products of batches of matrices, with scores perhaps scaled by a number. The loss is one number
-for each row, without the column that `pick` makes and `mean` removes.
+The score matrices of the heads are never stored: memory grows linearly with the sequence length.
+Patterns are interleaved projections of transformers and batched matrix products, with optionally
+scaled scores. The loss is one number per row, without the intermediate column of `pick`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from ..node import Node
 from ..rewrite import Match, Pattern, Rule, make_node, named_inputs, rewrite
 from ..typed_graph import TypedGraph
 
-MIN_SCORES = 32 * 32  # of one head; smaller matrices stay in the cache
+MIN_SCORES = 32 * 32  # elements per head; smaller matrices stay in the cache
 DIMENSIONS = 3
 
 
@@ -101,7 +100,7 @@ ATTENTION = [
 
 
 def fuse_likelihood(graph: TypedGraph) -> TypedGraph:
-    """Fuse the picked logarithms, their scale and the mean of each row."""
+    """Fuse the picked log probabilities, their scale and the mean of each row."""
     picked = Pattern(pick, "pick", alone=True, when=_keeps_last_axis)
     scaled = Pattern(mul_scalar, "scaled", alone=True, data=picked)
     return rewrite(graph, [Rule("likelihood", Pattern(mean, when=_is_by_row, data=scaled), _fuse)])

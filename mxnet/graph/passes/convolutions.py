@@ -1,4 +1,4 @@
-"""Convolutions on weights that are prepared once, with what follows them.
+"""Fused convolutions on weights that are packed once.
 
     Convolution(x, w, b)                        =>  F(x, w, b)
     BatchNorm(F(x, w, b), gamma, beta, ..)      =>  F(x, w, b, gamma, beta, ..)
@@ -7,13 +7,13 @@
     F(x, check_data) -> relu -> F(check_data)   =>  F(x, check_data) -> relu -> F
 
 F is `_fused_convolution`, for inference. Its kernel folds the normalization into weight and bias,
-keeps them in oneDNN's own order until one of the arrays changes, and adds and activates while it
-computes. A fused convolution that has run made finite numbers, or asked for plain kernels. What
-operators with the fact `keeps_finite` make of such numbers is finite too and is not checked again.
+caches them in oneDNN's format until one of the arrays changes, and fuses the addition and
+activation. The result of a fused convolution is finite, or the program falls back to plain kernels.
+Results of operators with the fact `keeps_finite` are then finite too and not checked again.
 
 In training, two-dimensional convolutions compute with channels last in memory (`channels_last`).
-oneDNN would bring the data of every convolution into its own order and the result back; what
-follows keeps the order of the first convolution's result, so that only its data is copied.
+Otherwise oneDNN would reorder the data and result of every convolution; here only the data of the
+first one is copied, and later operators keep the memory format.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from ..node import Node
 from ..rewrite import Match, Pattern, Rule, Table, make_node, named_inputs, rewrite
 from ..typed_graph import TypedGraph
 
-AFTER_ADDITION = frozenset({"relu"})  # what oneDNN applies to a sum
+AFTER_ADDITION = frozenset({"relu"})  # activations that oneDNN can apply after a sum
 
 
 def _prepare(match: Match) -> Node | None:
     node = match.root
     inputs, attrs = named_inputs(node), node.typed
     if any(e.node.op is not None for name, e in inputs.items() if name != "data"):
-        return None  # a weight that is computed changes with every call
+        return None  # computed weights change with every call
     if attrs["layout"] in CHANNELS_LAST:
         return None
     return make_node(fused_convolution, node.name, inputs, attrs)
@@ -87,7 +87,7 @@ def _takes_epilogue(node: Node) -> bool:
 
 
 def normalizes_channels(node: Node) -> bool:
-    """Return whether a normalization is that of the channels of images, and shows nothing else."""
+    """Return whether a normalization is over channels of images, with one output."""
     return node.outputs == 1 and node.typed.get("axis", 1) == 1
 
 
@@ -137,7 +137,7 @@ LAY_OUT = [Rule("channels_last", Pattern(convolution, when=_is_suitable), _lay_o
 
 
 def channels_last(graph: TypedGraph) -> TypedGraph:
-    """Lay out the data and weights of convolutions with channels last."""
+    """Convert the data and weights of convolutions to channels-last memory format."""
     return rewrite(graph, LAY_OUT)
 
 
@@ -154,7 +154,7 @@ def _finite_nodes(graph: TypedGraph) -> set[Node]:
 
 
 def drop_finite_checks(graph: TypedGraph) -> TypedGraph:
-    """Take away the checks of inputs that are known to be finite."""
+    """Remove the checks of inputs that are known to be finite."""
     if not any(node.op is fused_convolution for node in graph.nodes):
         return graph
     finite = _finite_nodes(graph)

@@ -1,7 +1,7 @@
-"""Shapes and data types of everything in a graph, from what is known of some of it.
+"""Inference of the shapes and data types in a graph.
 
-Operators complete what they know of their inputs and outputs, in any direction; sweeps over the
-nodes whose surroundings changed go on until nothing does. An ordinary network needs one sweep.
+Operators' rules complete the information about inputs and outputs, in both directions. Nodes with
+changed neighbors are processed until nothing changes; an ordinary network needs one sweep.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Merge = Callable[[Any, Any], Any]
 
 
 class Axis(NamedTuple):
-    """How one slice and the stack of all slices are related, for shapes or for types."""
+    """The relation between a slice and the stack of all slices, for shapes or types."""
 
     first: Callable[[Any], int]
     slice: Callable[[Any], Any]
@@ -44,9 +44,9 @@ TYPE_AXIS = Axis(lambda dtype: -1, lambda dtype: dtype, lambda dtype, length: dt
 def infer_subgraphs(
     node: Node, ins: tuple, outs: tuple, solve: Solve, merge: Merge, axis: Axis
 ) -> tuple[tuple, tuple]:
-    """Complete what is known of a loop's or branch's inputs and outputs.
+    """Complete the inputs and outputs of a loop or branch.
 
-    `solve` takes a graph and what is known of its variables, and returns what it finds of its
+    `solve` takes a graph and the known information about its variables, and returns that about its
     variables and heads.
     """
     rule = node.operator.subgraph_rule
@@ -58,7 +58,7 @@ def infer_subgraphs(
 def _run(
     graph: Graph, positions: Sequence[int], ins: list, solve: Solve, merge: Merge
 ) -> tuple[list, list]:
-    """Solve one body whose variables are at `positions` among the inputs."""
+    """Infer one body whose variables are at `positions` among the inputs."""
     variables = graph.variables
     values = {v: ins[p] for v, p in zip(variables, positions, strict=True) if ins[p] is not None}
     solved, heads = solve(graph, values)
@@ -70,7 +70,7 @@ def _run(
 def infer_foreach(
     node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis
 ) -> tuple[tuple, tuple]:
-    """Solve the body for one slice; a state keeps its type over the steps."""
+    """Infer the body for one slice; states keep their type over the steps."""
     attrs, (body,) = node.typed, node.subgraphs
     n_data, n_out = len(attrs["in_data_locs"]), attrs["num_out_data"]
     order = [*attrs["in_data_locs"], *attrs["in_state_locs"], *attrs["remain_locs"]]
@@ -88,11 +88,12 @@ def infer_foreach(
 
 
 def _one_length(lengths: list[int]) -> int:
-    """Return how many slices the data has; all arrays must agree where they are known."""
+    """Return the number of slices, which must be equal for all arrays."""
     sizes = [n for n in lengths if n > 0]
     if sizes and min(sizes) != max(sizes):
         raise ShapeError(
-            f"foreach: the data must be equally long along axis 0, but the lengths are {lengths}."
+            "foreach: the data must have equal lengths along axis 0, but the lengths are "
+            f"{lengths}."
         )
     return max(lengths, default=-1)
 
@@ -100,7 +101,7 @@ def _one_length(lengths: list[int]) -> int:
 def infer_while_loop(
     node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis
 ) -> tuple[tuple, tuple]:
-    """Solve the condition and the body; outputs are stacked to the largest number of steps."""
+    """Infer the condition and the body; outputs are stacked to the maximum number of steps."""
     attrs, (test, body) = node.typed, node.subgraphs
     ins, _ = _run(test, attrs["cond_input_locs"], ins, solve, merge)
     ins, heads = _run(body, attrs["func_input_locs"], ins, solve, merge)
@@ -113,7 +114,7 @@ def infer_while_loop(
 def infer_cond(
     node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis
 ) -> tuple[tuple, tuple]:
-    """Solve the condition and both branches, whose outputs have one type."""
+    """Infer the condition and both branches, whose outputs have the same type."""
     attrs, (test, then, other) = node.typed, node.subgraphs
     ins, _ = _run(test, attrs["cond_input_locs"], ins, solve, merge)
     ins, first = _run(then, attrs["then_input_locs"], ins, solve, merge)
@@ -121,20 +122,20 @@ def infer_cond(
     return tuple(ins), tuple(merge(b, a) for a, b in zip(first, second, strict=True))
 
 
-# What rules raise about values that do not fit.
+# Errors raised by rules for conflicting values.
 _RULE_ERRORS = (MXNetError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
 MAX_CACHED = 20_000
 MAX_SIZE = 2**63 - 1
-MAX_CACHED_TEXT = 100  # characters of a declared shape that is remembered
+MAX_CACHED_TEXT = 100  # maximum length of a declared shape in the cache
 MAX_DIMENSIONS = 32
 
 
 class Completed(NamedTuple):
-    """What a rule makes of inputs and outputs, and whether it left nothing to do about either."""
+    """The result of a rule: inputs and outputs, and whether each is complete."""
 
     ins: tuple
     outs: tuple
-    has_all_ins: bool  # known before, and as they were
+    has_all_ins: bool  # known before and unchanged
     has_all_outs: bool
 
 
@@ -143,14 +144,14 @@ _type_cache: dict[tuple, Completed] = {}
 
 
 class Inferred(NamedTuple):
-    """What is known of every entry of a graph; None (or -1 in a shape) is unknown."""
+    """Inferred information about every entry of a graph; None (or -1 in a shape) is unknown."""
 
     graph: Graph
     values: dict[Node, Sequence]
     complete: bool
 
     def of(self, entry: Entry) -> Any:
-        """Return what is known of one entry."""
+        """Return the information about one entry."""
         return self.values[entry.node][entry.index]
 
     @property
@@ -170,9 +171,9 @@ class Inferred(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """How one sort of knowledge is read from variables, completed by operators and merged."""
+    """How shapes or types are read from variables, completed by rules and merged."""
 
-    attribute: str  # of variables, which holds what they were made with
+    attribute: str  # attribute of variables with the declared value
     cache: dict[tuple, Completed]
     of_variable: Callable[[Node], Any]
     step: Callable[[Node, tuple, tuple], Completed]
@@ -186,18 +187,18 @@ class _Kind(NamedTuple):
 def infer_shapes(
     graph: Graph, known: Mapping[str, Shape | None], *, zero_is_unknown: bool = True
 ) -> Inferred:
-    """Complete the shapes of a graph from those of some variables, by name.
+    """Infer the shapes of a graph from those of some variables, by name.
 
-    In MXNet's classic meaning a size of 0 in attributes is unknown too.
+    In MXNet's classic semantics a size of 0 in attributes is unknown too.
     """
     kind = _LEGACY_SHAPES if zero_is_unknown else _SHAPES
     return _solve(graph, known, kind)
 
 
 def infer_from_given(graph: Graph, given: Mapping[str, Sequence[int]]) -> Inferred:
-    """Complete the shapes of a graph from those that a user gives, with -1 for unknown sizes.
+    """Infer the shapes of a graph from the user's shapes, with -1 for unknown sizes.
 
-    0 is unknown, too, unless it is a size (`np_shape`).
+    Without `np_shape`, 0 is unknown too.
     """
     if is_np_shape():
         sizes = {name: tuple(max(int(n), UNKNOWN) for n in shape) for name, shape in given.items()}
@@ -206,9 +207,9 @@ def infer_from_given(graph: Graph, given: Mapping[str, Sequence[int]]) -> Inferr
 
 
 def infer_types(graph: Graph, known: Mapping[str, Any], default: Any = None) -> Inferred:
-    """Complete the data types (torch's) of a graph from those of some variables, by name.
+    """Infer the (torch) data types of a graph from those of some variables, by name.
 
-    With a `default`, variables whose type cannot be inferred get it, as when MXNet binds.
+    Variables whose type cannot be inferred get the `default`, as in MXNet's bind.
     """
     inferred = _solve(graph, known, _TYPES)
     if default is None or inferred.complete:
@@ -235,13 +236,13 @@ def _solve_from(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> Inferre
 
 
 def _sweep_once(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> Inferred | None:
-    """Go over the nodes once, forward; return None if that cannot be enough.
+    """Infer in one forward sweep; return None if that is not enough.
 
-    It is enough for nearly all networks: each node completes its own variables only.
+    It is enough for nearly all networks, in which each node completes only its own variables.
     """
     cache, mode, attribute = kind.cache, is_np_shape(), kind.attribute
     values: dict[Node, Sequence] = {}
-    open_ones: set[Node] = set()  # variables that a node has read without completing them
+    open_ones: set[Node] = set()  # incomplete variables that a node has read
     is_complete = True
     for node in graph.nodes:
         if node.op is None:
@@ -258,7 +259,7 @@ def _sweep_once(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> Inferre
             try:
                 completed = kind.step(node, ins, outs)
             except _RULE_ERRORS:
-                return None  # the full search explains it
+                return None  # the full search raises the error
         new_ins, values[node], has_all_ins, has_all_outs = completed
         is_complete = is_complete and has_all_outs
         if not has_all_ins and not _complete_variables(
@@ -279,7 +280,7 @@ def _complete_variables(
     open_ones: set[Node],
     kind: _Kind,
 ) -> bool:
-    """Store what a node found of its variables; return False if other nodes have to know it."""
+    """Store the information about a node's variables; return False if other nodes need it."""
     for entry, new, old in zip(entries, new_ins, ins, strict=True):
         maker = entry[0]
         if new != old and new is not None:
@@ -295,8 +296,8 @@ def _complete_variables(
 
 
 def _sweep_until_stable(graph: Graph, values: dict[Node, list], kind: _Kind) -> None:
-    """Go over the nodes whose surroundings changed, forward and backward, until none is left."""
-    nodes, readers = graph.nodes, graph.readers
+    """Process nodes with changed neighbors, forward and backward, until none is left."""
+    nodes, consumers = graph.nodes, graph.consumers
     waiting = {position for position, node in enumerate(nodes) if node.op is not None}
     order = range(len(nodes))
     while waiting:
@@ -304,7 +305,7 @@ def _sweep_until_stable(graph: Graph, values: dict[Node, list], kind: _Kind) -> 
             if position not in waiting:
                 continue
             for changed in _complete(nodes[position], values, kind):
-                waiting.update(readers[changed])
+                waiting.update(consumers[changed])
                 if changed.op is not None:
                     waiting.add(graph.position[changed])
             waiting.remove(position)
@@ -312,7 +313,7 @@ def _sweep_until_stable(graph: Graph, values: dict[Node, list], kind: _Kind) -> 
 
 
 def _complete(node: Node, values: dict[Node, list], kind: _Kind) -> list[Node]:
-    """Apply the rule of a node; return the nodes of whose results more is known now."""
+    """Apply the rule of a node; return the nodes with new information about their results."""
     ins = tuple([values[e[0]][e[1]] for e in node.inputs])
     outs = tuple(values[node])
     changed: list[Node] = []
@@ -340,7 +341,7 @@ def _merge(
     before: tuple,
     kind: _Kind,
 ) -> list[Node]:
-    """Merge what a rule found into the values; return the nodes of which more is known now."""
+    """Merge the result of a rule into the values; return the nodes with new information."""
     changed = []
     for entry, new, old in zip(entries, new_values, before, strict=True):
         if new is None or new == old:
@@ -355,7 +356,7 @@ def _merge(
 
 
 def _start(node: Node, known: Mapping[Node, Any], kind: _Kind) -> Any:
-    """Return what is known of a variable."""
+    """Return the initial information about a variable."""
     value = known.get(node)
     if kind.attribute not in node.extra:
         return value
@@ -367,11 +368,11 @@ def _start(node: Node, known: Mapping[Node, Any], kind: _Kind) -> Any:
     try:
         return kind.merge(value, declared)
     except MXNetError:
-        return declared  # as in MXNet, the variable's own shape wins over a part given here
+        return declared  # as in MXNet, the declared shape takes precedence over a partial one
 
 
 def _explain(node: Node, ins: tuple, outs: tuple, kind: _Kind, error: Exception) -> MXNetError:
-    """Return the complaint with the node, its operator, its inputs and the user's line."""
+    """Return the error with the node, its operator, its inputs and the user's line."""
     text = str(error)
     if isinstance(error, ShapeError) and "differ: expected" in text:
         text = f"Shape inconsistent, {text}"
@@ -402,7 +403,7 @@ def _made_at(node: Node) -> str:
 
 
 def _solve_subgraphs(node: Node, ins: tuple, outs: tuple, kind: _Kind) -> tuple[tuple, tuple]:
-    """Complete a node that holds graphs."""
+    """Complete a node with subgraphs."""
 
     def solve(graph: Graph, known: dict[Node, Any]) -> tuple[list, list]:
         inferred = _solve_from(graph, known, kind)
@@ -420,13 +421,13 @@ def _apply_rule(
     rule: Callable,
 ) -> Completed:
     signature = node.signature
-    key = (signature.key, ins, outs, is_np_shape())  # rules ask for the mode
+    key = (signature.key, ins, outs, is_np_shape())  # rules depend on the mode
     completed = cache.get(key)
     if completed is None:
         new_ins, new_outs = map(tuple, rule(list(ins), list(outs), signature.attrs))
         has_all_ins = new_ins == ins and all(map(is_known, ins))
         completed = Completed(new_ins, new_outs, has_all_ins, all(map(is_known, new_outs)))
-        if not node.operator.free_attributes:  # rules of custom operators may change
+        if not node.operator.free_attributes:  # rules of custom operators may change over time
             store(cache, key, completed, MAX_CACHED)
     return completed
 
@@ -437,9 +438,9 @@ def _shape_step(node: Node, ins: tuple, outs: tuple) -> Completed:
 
 
 def _legacy_shape_step(node: Node, ins: tuple, outs: tuple) -> Completed:
-    """Take sizes of 0 that an operator reads from its attributes as unknown."""
+    """Treat sizes of 0 in an operator's attributes as unknown."""
     if not node.inputs:
-        # Its users complete what it left open: zeros((0, 2)) + x.
+        # Its consumers complete it: zeros((0, 2)) + x.
         declared = node.operator.infer_shapes([], [None] * len(outs), node.signature.attrs)[1]
         merged = [merge_shapes(unknown_for_zero(s), o) for s, o in zip(declared, outs, strict=True)]
         return Completed((), tuple(merged), True, all(map(_is_known_shape, merged)))
@@ -452,7 +453,7 @@ def _type_step(node: Node, ins: tuple, outs: tuple) -> Completed:
 
 
 def unknown_for_zero(shape: Shape | None) -> Shape | None:
-    """Return a shape in MXNet's classic meaning with unknown sizes as -1.
+    """Convert a shape in classic semantics: unknown sizes become -1.
 
     >>> unknown_for_zero((0, 3)), unknown_for_zero(())
     ((-1, 3), None)
@@ -465,7 +466,7 @@ def unknown_for_zero(shape: Shape | None) -> Shape | None:
 
 
 def merge_shapes(new: Shape | None, old: Shape | None) -> Shape | None:
-    """Return what both say, as `unify` does; the older knowledge is named first on conflict."""
+    """Merge two shapes like `unify`; conflicts name the older one first."""
     return new if new == old else unify(old, new, "shapes")
 
 
@@ -480,7 +481,7 @@ def _merge_types(new: Any, old: Any) -> Any:
 
 
 def variable_shape(node: Node) -> Shape | None:
-    """Return the shape that a variable was made with (``__shape__``), 0 kept as it is."""
+    """Return the declared shape of a variable (``__shape__``), with sizes of 0 kept."""
     text = node.extra.get("__shape__")
     if text is None:
         return None
@@ -492,7 +493,7 @@ def variable_shape(node: Node) -> Shape | None:
 
 
 def _parse_declared_shape(text: str) -> Shape | None:
-    """Return a shape from its text, or None if it is not one."""
+    """Parse a shape; return None if invalid."""
     try:
         shape = parse_shape(text)
     except (_Refused, OverflowError):
@@ -500,12 +501,12 @@ def _parse_declared_shape(text: str) -> Shape | None:
     return None if len(shape) > MAX_DIMENSIONS or any(n > MAX_SIZE for n in shape) else shape
 
 
-# A network has hundreds of parameters, but few shapes. The text is all that a shape depends on.
+# A network has hundreds of parameters, but few different shapes.
 _parse_short_shape = lru_cache(4096)(_parse_declared_shape)
 
 
 def variable_type(node: Node) -> Any:
-    """Return the torch dtype that a variable was made with (``__dtype__``, a code)."""
+    """Return the declared torch dtype of a variable (``__dtype__``, a code)."""
     text = node.extra.get("__dtype__")
     if text is None or text == "-1":
         return None

@@ -1,12 +1,12 @@
-"""Keep fewer results for backward, and compute the others again.
+"""Recomputation: keep fewer results for backward, and compute the others again.
 
     x -> a -> b -> c -> d -> loss      =>      x -> [a -> b] -> [c -> d] -> loss
 
-Nodes that run one after another become one `_recompute` node, which keeps its inputs alone. Nodes
-marked ``__force_mirroring__`` are what is recomputed (those of one ``__mirror_stage__`` together);
-without marks, cuts are chosen such that the most memory that backward needs at once is small: what
-is kept up to a segment, and what that segment recomputes. With n equal nodes this is about
-sqrt(2 n) of them. What runs last is needed first by backward and stays as it is.
+Consecutive nodes become one `_recompute` node, which keeps only its inputs. Nodes marked
+``__force_mirroring__`` are recomputed (those of one ``__mirror_stage__`` together). Without marks,
+cuts are chosen to minimize the peak memory of backward: the results kept up to a segment, plus
+those that the segment recomputes. For n equal nodes the peak is about sqrt(2 n) results. The last
+nodes are not recomputed, because backward needs them first.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from ..typed_graph import TypedGraph
 from .segments import Segment, find_runs, wrap_segments
 
 MARK, STAGE = "__force_mirroring__", "__mirror_stage__"
-TRIALS, SHRINKING = 40, 1.15  # of the most bytes that may be needed at once
+TRIALS, SHRINKING = 40, 1.15  # number of bounds to try, and the factor between them
 
 
 class Plan(NamedTuple):
-    """Which nodes are recomputed together, and the estimated bytes that training then needs."""
+    """Segments of nodes that are recomputed together, and the estimated memory of training."""
 
     segments: list[Segment]
     total: int
 
 
 def is_marked(node: Node) -> bool:
-    """Return whether a user asks to recompute a node."""
+    """Return whether the user marked a node for recomputation."""
     return node.extra.get(MARK, "").lower() in ("1", "true")
 
 
 def recompute(graph: TypedGraph, limit: int | None = None) -> TypedGraph:
-    """Recompute marked nodes, or, without marks, what `plan_segments` chooses."""
+    """Recompute marked nodes, or the segments of `plan_segments` without marks."""
     marked = marked_segments(graph)
     segments = marked or plan_segments(graph, limit).segments
     return wrap_segments(graph, segments, recompute_op, "recompute")
 
 
 def recompute_marked(graph: TypedGraph) -> TypedGraph:
-    """Recompute marked nodes alone."""
+    """Recompute only marked nodes."""
     if not any(MARK in node.extra for node in graph.nodes):
         return graph
     segments = marked_segments(graph)
@@ -56,7 +56,7 @@ def recompute_marked(graph: TypedGraph) -> TypedGraph:
 
 
 def kept_bytes(graph: TypedGraph, node: Node) -> int:
-    """Return what training keeps of a node: nothing of views and of what is written in place."""
+    """Return the bytes that training keeps of a node; 0 for views and in-place results."""
     op = node.op
     if op is None or "view" in op.variants:
         return 0
@@ -77,7 +77,7 @@ def _kept_sizes(graph: TypedGraph) -> dict[Node, int]:
 
 
 def _differentiated_nodes(graph: TypedGraph) -> set[Node]:
-    """Return the nodes between variables and heads; what `stop_gradient` cuts off keeps nothing."""
+    """Return the nodes through which gradients flow from heads to variables."""
     fed: set[Node] = set()
     reached = {e.node for e in graph.heads}
     for node in graph.nodes:
@@ -96,7 +96,7 @@ def _stops_gradients(node: Node) -> bool:
 
 
 def marked_segments(graph: TypedGraph) -> list[Segment]:
-    """Return the runs of nodes that users marked, divided where the stage changes."""
+    """Return the runs of marked nodes, split where the stage changes."""
     runs = find_runs(graph, lambda n: is_marked(n) and _can_recompute(n))
     stages = (list(stage) for run in runs for _, stage in groupby(run, _stage_of))
     return [stage for stage in stages if len(stage) > 1]
@@ -107,23 +107,23 @@ def _stage_of(node: Node) -> str | None:
 
 
 def live_bytes(graph: TypedGraph) -> int:
-    """Return the most bytes of results that are needed at once when nothing is kept."""
+    """Return the peak memory of results if nothing is kept."""
     crossing = _crossing_bytes(graph)
     shown = {e.node for e in graph.heads if e.node.op is not None}
     peak = before = outputs = 0
     for node in graph.nodes:
         if node.op is not None:
             peak = max(peak, before + outputs + kept_bytes(graph, node))
-        if node in shown and not graph.uses[node, 0] > 1:  # nothing but the user reads it
+        if node in shown and not graph.uses[node, 0] > 1:  # no consumer: an output
             outputs += kept_bytes(graph, node)
         before = crossing[node]
     return peak
 
 
 def training_bytes(graph: TypedGraph, recomputes: bool) -> int:
-    """Return the estimated bytes of results that training keeps for backward.
+    """Return the estimated memory of results that training keeps for backward.
 
-    Where gradients reach little of a graph, running the rest needs more than what is kept.
+    If gradients reach only a small part of a graph, forward needs more memory than that.
     """
     marked = marked_plan(graph)
     chosen = plan_segments(graph) if recomputes and not marked.segments else marked
@@ -131,13 +131,13 @@ def training_bytes(graph: TypedGraph, recomputes: bool) -> int:
 
 
 def marked_plan(graph: TypedGraph) -> Plan:
-    """Return the plan that users' marks make."""
+    """Return the plan of the users' marks."""
     segments = marked_segments(graph)
     return Plan(segments, _total_bytes(graph, segments, _kept_sizes(graph)))
 
 
 def plan_segments(graph: TypedGraph, limit: int | None = None) -> Plan:
-    """Search for cuts; with a `limit` in bytes, the plan that recomputes least and keeps to it."""
+    """Search for cuts; with a `limit` in bytes, minimize recomputation within it."""
     sizes = _kept_sizes(graph)
     best = Plan([], _total_bytes(graph, [], sizes))
     if limit is not None and best.total <= limit:
@@ -159,12 +159,12 @@ def plan_segments(graph: TypedGraph, limit: int | None = None) -> Plan:
 def _cut(
     run: Segment, bound: float, sizes: dict[Node, int], crossing: dict[Node, int]
 ) -> list[Segment]:
-    """Cut nodes into segments such that backward needs at most `bound` bytes at once.
+    """Cut nodes into segments such that the peak memory of backward is at most `bound` bytes.
 
-    When backward comes to nodes i to j - 1, all that crosses the cuts up to i is still kept, and
-    what these nodes make is there again. The cheapest way to cut before node j continues the
-    cheapest way to cut before some i that keeps to the bound; a queue has the candidates i by
-    their costs.
+    While backward processes nodes i to j - 1, everything that crosses the cuts up to i is still
+    kept, and the results of these nodes are recomputed. The cheapest cuts that end before node j
+    extend the cheapest cuts that end before some i within the bound; a queue has the candidates i
+    by cost.
     """
     sums = [0, *accumulate(sizes[n] for n in run)]
     cost, came_from = [0] * (len(run) + 1), [0] * (len(run) + 1)
@@ -182,16 +182,16 @@ def _cut(
         cuts.append(came_from[cuts[-1]])
     cuts.reverse()
     segments = [run[a:b] for a, b in pairwise(cuts)]
-    # What runs last is needed first, so recomputing it would save nothing.
+    # Recomputing the last nodes, which backward needs first, would save nothing.
     return [segment for segment in segments[:-1] if len(segment) > 1]
 
 
 def _total_bytes(graph: TypedGraph, segments: Sequence[Segment], sizes: dict[Node, int]) -> int:
-    """Return the most bytes of results that backward needs at once.
+    """Return the peak memory of backward.
 
-    At the end of forward these are the results of nodes outside of segments and what segments
-    read; then, as backward goes through the segments, what was kept before each, what it
-    recomputes, and gradients of its results and of what they were made of.
+    At the end of forward: the results outside of segments and the inputs of segments. During
+    backward, for each segment: the results kept before it, those it recomputes, and the gradients
+    of its results and inputs.
     """
     segment_of = {node: segment for segment in segments for node in segment}
     read: set[tuple[Node, int]] = set()

@@ -5,13 +5,12 @@
     cell(x_0, h), cell(x_1, h_0), ..              =>   slices of _rnn_steps(stack(x_0, ..), h)
     stack(slice_0(x), slice_1(x), ..)             =>   x
 
-`unpack_rnn`: Gluon's layers join all weights to the one vector that `RNN` takes, and the operator
-takes it apart again, on every call. `batch_projections`: an unrolled cell multiplies each step of
-its input by the same weight; one product of the whole sequence takes a fraction of the time.
-`fuse_recurrent`: all steps of one cell (LSTM, GRU or RNN, of `mx.rnn` or of `gluon.rnn`) have the
-same weights and hand their states on; the kernel for whole sequences takes less than half the time
-of the steps. Stacked and bidirectional cells become several calls, between which sequences stay
-whole.
+`unpack_rnn`: Gluon's layers concatenate all weights to one vector for `RNN`, which splits it again,
+on every call. `batch_projections`: an unrolled cell multiplies each step of its input by the same
+weight; one product of the whole sequence takes a fraction of the time. `fuse_recurrent`: all steps
+of a cell (LSTM, GRU or RNN, of `mx.rnn` or `gluon.rnn`) have the same weights and pass on their
+states; the kernel for whole sequences takes less than half the time. Stacked and bidirectional
+cells become several calls on whole sequences.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ UNPACK = [Rule("unpack_rnn", Pattern(rnn, parameters=PACKED), _unpack)]
 
 
 def unpack_rnn(graph: TypedGraph) -> TypedGraph:
-    """Give weights to recurrent operators without packing them."""
+    """Pass weights to recurrent operators without packing them."""
     return rewrite(graph, UNPACK)
 
 
@@ -72,7 +71,7 @@ MIN_STEPS = 3
 
 
 def batch_projections(graph: TypedGraph) -> TypedGraph:
-    """Move fully connected layers before the slicing of their data, where all slices have one."""
+    """Move fully connected layers with equal weights before the slicing of their data."""
     hoisted = _find(graph)
     if not hoisted:
         return graph
@@ -86,38 +85,38 @@ def batch_projections(graph: TypedGraph) -> TypedGraph:
 
 
 def _find(graph: TypedGraph) -> dict[Node, Node]:
-    """Return for the slicing nodes that are to go the nodes that slice projections instead."""
-    readers: dict[Node, list[Node]] = {}
+    """Return the slicing nodes to replace, each with a node that slices projections."""
+    consumers: dict[Node, list[Node]] = {}
     for node in graph.nodes:
         for entry in node.inputs:
             if entry.node.op is slice_channel:
-                readers.setdefault(entry.node, []).append(node)
+                consumers.setdefault(entry.node, []).append(node)
     return {
         node: _hoist(node, nodes[0])
-        for node, nodes in readers.items()
+        for node, nodes in consumers.items()
         if len(nodes) == node.outputs >= MIN_STEPS and _can_hoist(graph, node, nodes)
     }
 
 
-def _can_hoist(graph: TypedGraph, node: Node, readers: list[Node]) -> bool:
+def _can_hoist(graph: TypedGraph, node: Node, consumers: list[Node]) -> bool:
     if not node.typed["squeeze_axis"] or any((node, i) in graph.shown for i in range(node.outputs)):
         return False
-    first = readers[0]
+    first = consumers[0]
     return all(
-        reader.op is fully_connected
-        and reader.inputs[0].node is node
-        and reader.typed["flatten"]
-        and reader.typed == first.typed
-        and [e[:2] for e in reader.inputs[1:]] == [e[:2] for e in first.inputs[1:]]
-        and all(e.node.op is None for e in reader.inputs[1:])
-        for reader in readers
+        consumer.op is fully_connected
+        and consumer.inputs[0].node is node
+        and consumer.typed["flatten"]
+        and consumer.typed == first.typed
+        and [e[:2] for e in consumer.inputs[1:]] == [e[:2] for e in first.inputs[1:]]
+        and all(e.node.op is None for e in consumer.inputs[1:])
+        for consumer in consumers
     )
 
 
-def _hoist(slices: Node, reader: Node) -> Node:
-    inputs = {**named_inputs(reader), "data": slices.inputs[0]}
-    attrs = {**reader.typed, "axis": slices.typed["axis"]}
-    projection = make_node(project_steps, f"{reader.name}_steps", inputs, attrs)
+def _hoist(slices: Node, consumer: Node) -> Node:
+    inputs = {**named_inputs(consumer), "data": slices.inputs[0]}
+    attrs = {**consumer.typed, "axis": slices.typed["axis"]}
+    projection = make_node(project_steps, f"{consumer.name}_steps", inputs, attrs)
     again = {**slices.typed, "axis": 0}
     return make_node(slice_channel, slices.name, {"data": Entry(projection)}, again)
 
@@ -130,7 +129,7 @@ WEIGHTS = ("i2h_weight", "i2h_bias", "h2h_weight", "h2h_bias")
 
 
 class CellStep(NamedTuple):
-    """One step of a cell that was found in a graph."""
+    """A step of a cell found in a graph."""
 
     mode: str
     data: Entry
@@ -152,7 +151,7 @@ class CellStep(NamedTuple):
 
 
 def _slices(x: Pattern, parts: int) -> list[Pattern]:
-    """Return the parts of equal width that a sum of gates is divided into."""
+    """Return patterns for the equal slices of the summed gate projections."""
     required = {"num_outputs": parts, "axis": 1, "squeeze_axis": False}
     return [
         Pattern(slice_channel, of=(x,), output=i, when=lambda node: node.typed == required)
@@ -217,7 +216,7 @@ def _ones_minus(x: Pattern) -> Pattern:
     return Pattern(elemwise_sub, of=(Pattern(ones_like, of=(x,)), x))
 
 
-# The kind of a cell, and its new states.
+# Types of cells, and patterns of their new states.
 CELLS: tuple[tuple[str, tuple[Pattern, ...]], ...] = (
     ("lstm", _lstm()),
     ("gru", _gru(_one_minus)),
@@ -228,7 +227,7 @@ CELLS: tuple[tuple[str, tuple[Pattern, ...]], ...] = (
 
 
 def find_steps(graph: TypedGraph) -> Iterator[CellStep]:
-    """Yield the steps of cells whose inner values nothing else reads, in order."""
+    """Yield the steps of cells whose inner values have no other consumers, in order."""
     if not any(node.op is fully_connected for node in graph.nodes):
         return
     for node in graph.nodes:
@@ -257,10 +256,12 @@ def _cell_step(
 
 
 def _is_closed(graph: TypedGraph, step: CellStep) -> bool:
-    """Return whether nothing else reads what is computed inside."""
+    """Return whether inner values have no consumers outside."""
     hidden = step.inner.difference(step.outputs)
     return not any(
-        graph.nodes[reader] not in step.inner for node in hidden for reader in graph.readers[node]
+        graph.nodes[consumer] not in step.inner
+        for node in hidden
+        for consumer in graph.consumers[node]
     ) and not any((node, i) in graph.shown for node in hidden for i in range(node.outputs))
 
 
@@ -268,7 +269,7 @@ def _is_closed(graph: TypedGraph, step: CellStep) -> bool:
 
 
 class Steps(NamedTuple):
-    """An array, and the axis along which it holds steps."""
+    """An array, and its axis of steps."""
 
     entry: Entry
     axis: int
@@ -282,15 +283,15 @@ class Steps(NamedTuple):
 
 
 class Sequences:
-    """Finds arrays that hold the steps of sequences, and makes them of such arrays."""
+    """Finds arrays of whole sequences from their steps."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[tuple[Node, int], ...], Steps] = {}
 
     def find(self, steps: Sequence[Entry]) -> Steps | None:
-        """Return the array that holds these steps in this order, if there is one.
+        """Return the array of these steps in this order, or None.
 
-        What is done to every step is done to the whole array.
+        Operators applied to every step are applied to the whole array.
         """
         key = tuple((entry[0], entry[1]) for entry in steps)
         whole = self._known.get(key)
@@ -303,7 +304,7 @@ class Sequences:
         return whole
 
     def _lift(self, steps: Sequence[Entry]) -> Steps | None:
-        """Do to all steps at once what nodes do to each."""
+        """Apply the nodes' common operation to all steps together."""
         nodes = [entry.node for entry in steps]
         if not _are_alike(nodes):
             return None
@@ -321,7 +322,7 @@ class Sequences:
 
 
 def find_joined_steps(node: Node) -> tuple[list[Entry], int] | None:
-    """Return the steps that a node puts one after another, and along which axis."""
+    """Return the steps that a node stacks or concatenates, and the axis."""
     if node.op is stack:
         return list(node.inputs), node.typed["axis"]
     if node.op is not concat:
@@ -353,7 +354,7 @@ def _reverse(whole: Steps) -> Steps:
 
 
 def _are_alike(nodes: Sequence[Node]) -> bool:
-    """Return whether nodes do one thing to steps, which can be done to all at once."""
+    """Return whether nodes apply the same operation to steps, which can be batched."""
     first = nodes[0]
     if first.op is None or first.outputs != 1:
         return False
@@ -376,12 +377,12 @@ Chain = list[CellStep]
 
 
 def fuse_recurrent(graph: TypedGraph) -> TypedGraph:
-    """Replace chains of steps of one cell by calls for whole sequences."""
+    """Replace chains of steps of a cell by calls for whole sequences."""
     chains = [c for c in _find_chains(graph) if len(c) >= MIN_STEPS and _is_profitable(graph, c)]
     if not chains:
         return graph
     fused = _fuse(graph, chains)
-    if fused is None:  # some of them cannot, such as a cell that reads its last output
+    if fused is None:  # fails for some, such as a cell that reads its last output
         possible: list[Chain] = []
         for chain in chains:
             if _fuse(graph, [*possible, chain]) is not None:
@@ -391,7 +392,7 @@ def fuse_recurrent(graph: TypedGraph) -> TypedGraph:
 
 
 def _find_chains(graph: TypedGraph) -> list[Chain]:
-    """Return steps that continue with the states of the one before, by the same weights."""
+    """Return chains of steps that continue with the previous states and the same weights."""
     chains: dict[tuple[Key, ...], Chain] = {}  # by the states that the next step reads
     for step in find_steps(graph):
         before = chains.get(tuple(s[:2] for s in step.states))
@@ -405,13 +406,13 @@ def _find_chains(graph: TypedGraph) -> list[Chain]:
 
 
 def _continues(graph: TypedGraph, last: CellStep, step: CellStep) -> bool:
-    """Return whether a step follows on another, and alone reads its cell state."""
+    """Return whether a step follows another one and is the only consumer of its cell state."""
     if step.mode != last.mode or [w[:2] for w in step.weights] != [w[:2] for w in last.weights]:
         return False
     inside = last.inner | step.inner
     return all(
         (node, 0) not in graph.shown
-        and all(graph.nodes[reader] in inside for reader in graph.readers[node])
+        and all(graph.nodes[consumer] in inside for consumer in graph.consumers[node])
         for node in last.outputs[1:]
     )
 
@@ -422,7 +423,7 @@ def _is_profitable(graph: TypedGraph, chain: Chain) -> bool:
 
 
 def _fuse(graph: TypedGraph, chains: Sequence[Chain]) -> TypedGraph | None:
-    """Return the graph with chains as single nodes; None where their order forbids it."""
+    """Return the graph with chains as single nodes; None if their order does not allow it."""
     fused = _Fusing(graph, chains).run()
     if fused is None or list(_list_ordered(fused)) != list(_list_ordered(graph)):
         return None
@@ -430,14 +431,14 @@ def _fuse(graph: TypedGraph, chains: Sequence[Chain]) -> TypedGraph | None:
 
 
 def _list_ordered(graph: TypedGraph) -> Iterator[Node]:
-    """Yield the nodes that must keep their order: they draw random numbers or change states."""
+    """Yield the nodes that must keep their order: random draws and changes of states."""
     for node in graph.nodes:
         if node.op is not None and (node.op.facts.random or auxiliary_positions(node)):
             yield graph.origin(node)
 
 
 class _Fusing(Rebuild):
-    """Rebuilds the graph from its heads, with chains as nodes."""
+    """Rebuilds the graph from its heads with chains as nodes."""
 
     def __init__(self, graph: TypedGraph, chains: Sequence[Chain]) -> None:
         super().__init__(graph)
@@ -447,7 +448,7 @@ class _Fusing(Rebuild):
             self.chain_of.update((step.outputs[0], chain) for step in chain)
             self.chain_of.update((node, chain) for node in chain[-1].outputs)
         self.sequences = Sequences()
-        self.made: dict[Node, int] = {}  # the calls, and how many steps they run
+        self.made: dict[Node, int] = {}  # the calls and their numbers of steps
 
     def run(self) -> TypedGraph | None:
         if not self._visit_all():
@@ -456,7 +457,7 @@ class _Fusing(Rebuild):
         return self.result()
 
     def _visit_all(self) -> bool:
-        """Make everything below the heads, inputs first; return False at a cycle."""
+        """Rebuild everything the heads depend on, inputs first; return False for a cycle."""
         done: set[Node] = set()
         started: set[Node] = set()
         pending = [head.node for head in reversed(self.graph.heads)]
@@ -501,7 +502,7 @@ class _Fusing(Rebuild):
             self.replace(node, copy)
 
     def _whole(self, node: Node) -> Entry | None:
-        """Return the array that a node makes of all outputs of a chain."""
+        """Return the array if a node stacks all outputs of a chain."""
         joined = find_joined_steps(node)
         if joined is None:
             return None
@@ -512,7 +513,7 @@ class _Fusing(Rebuild):
         return whole.along(axis, node.name)
 
     def _has_length(self, entry: Entry, steps: int) -> bool:
-        """Return whether an array has so many steps whatever shapes are given."""
+        """Return whether an array has this number of steps for all input shapes."""
         nodes = [entry.node]
         while nodes:
             node = nodes.pop()

@@ -1,11 +1,11 @@
-"""Segments of a graph, nodes that run one after another, become single nodes that hold them.
+"""Segments of consecutive nodes become single nodes with subgraphs.
 
     x -> multiply -> tanh -> exp        =>      x -> [multiply -> tanh -> exp]
 
-`block_pointwise` does this to chains of pointwise operators on large arrays. Each operator alone
-goes through main memory twice. Together, on blocks that fit into the cache, they read their inputs
-and write their results once: 0.7 of the time for twelve operators on ten million elements. Results
-stay the same up to rounding: a last bit may depend on where blocks end.
+`block_pointwise` does this for chains of pointwise operators on large arrays. Separately, each
+operator reads and writes main memory. As a segment they run on blocks that fit into the cache, and
+read inputs and write results once: 0.7 of the time for twelve operators on ten million elements.
+Results are equal up to rounding: the last bit may depend on the block boundaries.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Segment = list[Node]
 
 
 def find_runs(graph: TypedGraph, belongs: Callable[[Node], bool]) -> Iterator[Segment]:
-    """Yield the longest runs of operators that belong to them, in the order they run in."""
+    """Yield the longest runs of consecutive operators that satisfy a condition."""
     current: Segment = []
     for node in graph.nodes:
         if node.op is None:
@@ -39,9 +39,9 @@ def find_runs(graph: TypedGraph, belongs: Callable[[Node], bool]) -> Iterator[Se
 
 
 def wrap_segments(graph: TypedGraph, segments: Sequence[Segment], op: Op, rule: str) -> TypedGraph:
-    """Return the graph with one node of `op` for each segment, which holds it as a graph.
+    """Return the graph with each segment replaced by a node of `op` with a subgraph.
 
-    `rule` is the name under which the graph's history counts them.
+    `rule` is the name of the rule in the graph's history.
     """
     return _Wrapping(graph, segments, op, rule).run() if segments else graph
 
@@ -67,7 +67,7 @@ class _Wrapping(Rebuild):
 
     def wrap(self, segment: Segment) -> None:
         members = set(segment)
-        outside: dict[tuple[Node, int], Entry] = {}  # what the segment reads -> its variable
+        outside: dict[tuple[Node, int], Entry] = {}  # outer entry -> the segment's variable
         inside: dict[Node, Node] = {}
 
         def inner(entry: Entry) -> Entry:
@@ -93,7 +93,7 @@ class _Wrapping(Rebuild):
             self.entries[node, i] = Entry(wrapped, number)
 
     def _read_outside(self, segment: Segment, members: set[Node]) -> list[tuple[Node, int]]:
-        """Return the results of a segment that others read."""
+        """Return the results of a segment with consumers outside."""
         inner_uses: dict[tuple[Node, int], int] = {}
         for node in segment:
             for entry in node.inputs:
@@ -113,7 +113,7 @@ MIN_ELEMENTS = 1 << 19  # smaller arrays stay in the cache anyway
 
 
 def block_pointwise(graph: TypedGraph) -> TypedGraph:
-    """Wrap runs of pointwise operators on arrays of one large shape."""
+    """Wrap runs of pointwise operators on large arrays of the same shape."""
     parts = [
         part
         for run in find_runs(graph, lambda node: _fits(graph, node))
@@ -141,7 +141,7 @@ def _is_large(type_: TensorType) -> bool:
 
 
 def _divide_by_shape(graph: TypedGraph, run: Segment) -> list[Segment]:
-    """Divide a run where the shape changes."""
+    """Split a run where the shape changes."""
     parts: list[Segment] = []
     for node in run:
         if parts and graph.types[parts[-1][-1]][0].shape == graph.types[node][0].shape:

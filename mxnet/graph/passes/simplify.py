@@ -5,9 +5,9 @@
     x -> amp_cast -> op          =>   x -> op                      (`without_casts`)
     exp(x) + exp(x)              =>   e + e of e = exp(x)          (`merge_equal_nodes`)
 
-Which operators change nothing in inference is the fact `identity` of their records. Outputs of the
-graph stay: users write into them, so they must be arrays of their own. MXNet's classic shapes have
-0 for an unknown size, those under `np_shape` have -1, and `arange` may run as far as it is needed.
+Operators without effect in inference have the fact `identity`. Outputs of the graph are kept: users
+may write into them, so each needs its own memory. Unknown sizes are 0 in MXNet's classic shapes and
+-1 with `np_shape`; `arange` may have an inferred length.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _pass_value(match: Match) -> Entry | None:
     return root.inputs[0]
 
 
-# The readers of an unchanged value read the value itself.
+# Remove identities: their consumers read the original value.
 remove_identities = Table(
     "remove_identities",
     Rule("remove_identity", Pattern(lambda op: bool(op.facts.identity)), _pass_value),
@@ -39,14 +39,14 @@ remove_identities = Table(
 
 
 def is_open(node: Node) -> bool:
-    """Return whether a node's shape is left to its readers."""
+    """Return whether a node's shape is inferred from its consumers."""
     if node.op is None or node.inputs:
         return False
     typed = node.typed
     if typed.get("infer_range"):
         return True
     shape = typed.get("shape", (1,))
-    if isinstance(shape, float):  # the exponent of a gamma distribution
+    if isinstance(shape, float):  # the shape parameter of a gamma distribution
         return False
     if is_np_shape():
         return bool(shape) and min(shape) < 0
@@ -54,7 +54,7 @@ def is_open(node: Node) -> bool:
 
 
 def open_sources(graph: Graph) -> list[Node]:
-    """Return the nodes whose shape is left to their readers."""
+    """Return the nodes whose shape is inferred from their consumers."""
     return [node for node in graph.nodes if is_open(node)]
 
 
@@ -62,10 +62,10 @@ def _resolve(match: Match) -> Node:
     node = match.root
     shape = match.graph.types[node][0].shape
     if not is_known(shape):
-        match.graph.infer_shapes()  # what conflicts says so itself
+        match.graph.infer_shapes()  # conflicts raise their own error
         raise ShapeError(
             f"The shape of {node.name!r} ({node.operator.name}) cannot be inferred from the inputs "
-            f"{dict(match.graph.inputs.shapes)}: give all its sizes."
+            f"{dict(match.graph.inputs.shapes)}: pass all its sizes."
         )
     attrs = node.typed
     if "shape" in attrs:
@@ -82,7 +82,7 @@ SOURCES = [
 
 
 def resolve_sources(graph: TypedGraph) -> TypedGraph:
-    """Replace open shapes by those that inference finds."""
+    """Replace open shapes by inferred ones."""
     return rewrite(graph, SOURCES)
 
 
@@ -109,9 +109,9 @@ def without_casts(graph: Graph) -> Sequence[Entry]:
 
 
 def merge_equal_nodes(graph: Graph) -> Graph:
-    """Compute what nodes of equal operators, attributes and inputs have in common once.
+    """Merge nodes with equal operators, attributes and inputs.
 
-    Heads stay arrays of their own: those that become one are copies of the first.
+    Heads keep their own memory: merged ones become copies of the first.
     """
     first: dict[tuple, list[Entry]] = {}
 
@@ -135,7 +135,7 @@ def merge_equal_nodes(graph: Graph) -> Graph:
 
 
 def _is_function_of_inputs(node: Node) -> bool:
-    """Return whether two runs on the same inputs give the same, and change nothing."""
+    """Return whether a node is deterministic and has no side effects."""
     op = node.operator
     changes = op.mutates or op.has_aux or op.has_memory
     return bool(node.inputs) and not (op.facts.random or changes or node.subgraphs)

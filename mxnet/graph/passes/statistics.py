@@ -1,4 +1,4 @@
-"""Update the moving statistics of all BatchNorm layers together, after the last one has run.
+"""Update the running statistics of all BatchNorm layers together, after the last one.
 
     x -> BatchNorm -> f -> BatchNorm -> g
 
@@ -6,8 +6,8 @@
                 |                 |            ^
                 +-- mean, 1/std --+------------+
 
-Each layer alone needs several kernels on a few numbers; together they take three. States that
-something else in the graph reads are updated where they were.
+Separately, each layer needs several kernels on a few elements; together three are enough. States
+with other consumers in the graph are updated in their original position.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STATES = ("moving_mean", "moving_var")
 
 
 def join_statistics(graph: TypedGraph) -> TypedGraph:
-    """Normalize without a change of states, and change all of them after the last layer."""
+    """Split normalizations from their updates of states, which follow the last layer."""
     if not graph.mode.training:
         return graph
     groups: dict[tuple[float, float], list[Node]] = {}
@@ -47,7 +47,7 @@ def _can_wait(graph: TypedGraph, node: Node) -> bool:
 
 
 class _Joining(Rebuild):
-    """Rebuilds the graph; each group of layers has an update of its own."""
+    """Rebuilds the graph with one update for each group of layers."""
 
     def __init__(self, graph: TypedGraph, groups: Sequence[Sequence[Node]]) -> None:
         super().__init__(graph)
@@ -78,7 +78,7 @@ class _Joining(Rebuild):
         self.normalized[node] = new
 
     def update(self, group: Sequence[Node]) -> None:
-        """Update the states of a group where its last layer hands on its result."""
+        """Update the states of a group after its last layer."""
         last = group[-1]
         inputs = [Entry(self.normalized[last])]
         for node in group:

@@ -53,7 +53,7 @@ def check_stypes(stypes: Mapping[str, str] | None) -> dict[str, str]:
     for name, stype in (stypes or {}).items():
         if stype not in (DENSE, ROWS, CSR):
             raise MXNetError(
-                f"stype_dict: {stype!r} of {name!r} is none of {DENSE}, {ROWS}, {CSR}."
+                f"stype_dict: {stype!r} of {name!r} must be one of {DENSE}, {ROWS}, {CSR}."
             )
     return dict(stypes or {})
 

@@ -2,11 +2,11 @@
 
 | file | holds |
 |---|---|
-| `rewriting.py` | a float graph becomes one on 8-bit integers, with parameters and ranges |
-| `calibration.py` | what collects the ranges of outputs, and chooses thresholds |
-| `fused_layers.py` | layers as nodes that hold their graph, as in files of MXNet's oneDNN backend |
-| `lowering.py` | the pass `fuse_quantized`: calibrated layers get constant ranges |
-| `kernels.py` | those operators by oneDNN, on weights that are packed once |
+| `rewriting.py` | conversion of a float graph, its parameters and ranges to 8-bit integers |
+| `calibration.py` | collectors of output ranges, and the choice of thresholds |
+| `fused_layers.py` | layers as nodes with subgraphs, as in files of MXNet's oneDNN backend |
+| `lowering.py` | the pass `fuse_quantized`: constant ranges for calibrated layers |
+| `kernels.py` | oneDNN kernels of these layers, with weights packed once |
 
 The operators are declared in `mxnet/ops/quantization`.
 """

@@ -1,4 +1,4 @@
-"""Collect the ranges of layer outputs, and choose thresholds by them."""
+"""Collectors of the ranges of layer outputs, and the choice of thresholds."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ QUANTIZED_BINS = 255
 
 
 class LayerOutputCollector:
-    """Base class of collectors: `collect` sees each output, `ranges` says the thresholds.
+    """Base class of collectors of layer outputs.
 
-    Subclasses passed as ``LayerOutputCollector=`` to `quantize_net_v2` calibrate in their own way.
+    `collect` is called with each output, `post_collect` returns the ranges. Pass a subclass as
+    ``LayerOutputCollector=`` to `quantize_net_v2`.
 
     Parameters
     ----------
     include_layer
         Names of the outputs to collect; by default all.
     logger
-        Where to log; by default nowhere.
+        Logger; by default none.
 
     >>> collectors = mx.contrib.quantization
     >>> issubclass(collectors.LayerOutputMinMaxCollector, collectors.LayerOutputCollector)
@@ -42,7 +43,7 @@ class LayerOutputCollector:
         self.min_max_dict: Ranges = {}
 
     def collect(self, name: str, arr: NDArray) -> None:
-        """Look at one output of one batch."""
+        """Process one output of a batch."""
         raise NotImplementedError(f"{type(self).__name__} must define collect(name, arr)")
 
     def post_collect(self) -> Ranges:
@@ -50,12 +51,12 @@ class LayerOutputCollector:
         return self.min_max_dict
 
     def includes(self, name: str) -> bool:
-        """Return whether an output is to be calibrated."""
+        """Return whether an output is calibrated."""
         return self.include_layer is None or name in self.include_layer
 
 
 class LayerOutputMinMaxCollector(LayerOutputCollector):
-    """Keep the smallest and the largest value of each output.
+    """Collects the minimum and maximum of each output.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ class LayerOutputMinMaxCollector(LayerOutputCollector):
     include_layer
         Names of the outputs to collect; by default all.
     logger
-        Where to log; by default nowhere.
+        Logger; by default none.
 
     >>> collector = mx.contrib.quantization.LayerOutputMinMaxCollector("int8")
     >>> collector.collect("fc_output", mx.nd.array([-1, 3]))
@@ -82,7 +83,7 @@ class LayerOutputMinMaxCollector(LayerOutputCollector):
         self.quantized_dtype = quantized_dtype
 
     def collect(self, name: str, arr: NDArray) -> None:
-        """Widen the range of an output by those of a batch."""
+        """Extend the range of an output by the values of a batch."""
         if not self.includes(name):
             return
         values = arr.asnumpy()
@@ -94,10 +95,9 @@ class LayerOutputMinMaxCollector(LayerOutputCollector):
 
 
 class LayerHistogramCollector(LayerOutputCollector):
-    """Keep a histogram of each output, and choose thresholds of least divergence.
+    """Collects a histogram of each output; the thresholds minimize the KL divergence.
 
-    Outputs that are never negative have a range from 0 and twice as many steps, unless
-    `quantized_dtype` is ``"int8"``.
+    Nonnegative outputs use unsigned ranges, unless `quantized_dtype` is ``"int8"``.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class LayerHistogramCollector(LayerOutputCollector):
     include_layer
         Names of the outputs to collect; by default all.
     logger
-        Where to log; by default nowhere.
+        Logger; by default none.
     quantized_dtype
         ``'int8'``, ``'uint8'`` or ``'auto'``.
 
@@ -152,20 +152,20 @@ class LayerHistogramCollector(LayerOutputCollector):
 def combine_histogram(
     old_hist: Histogram, arr: np.ndarray, new_min: float, new_max: float, new_th: float
 ) -> Histogram:
-    """Return a histogram with the values of another array added; it grows by whole bins.
+    """Add the values of an array to a histogram, extending it by whole bins.
 
     Parameters
     ----------
     old_hist
-        Counts, edges, smallest and largest value, and threshold so far.
+        Counts, edges, minimum, maximum and threshold of the histogram.
     arr
         The new values.
     new_min
-        Their least.
+        Minimum of the new values.
     new_max
-        Their largest.
+        Maximum of the new values.
     new_th
-        Their largest absolute value.
+        Maximum absolute value of the new values.
 
     >>> old = np.array([1, 2, 3]), np.array([-3.0, -1, 1, 3]), -2, 2.5, 3.0
     >>> mx.contrib.quantization.combine_histogram(old, np.array([-4, 0.5, 5]), -4, 5, 5.0)[0]
@@ -187,16 +187,16 @@ def combine_histogram(
 def find_threshold(
     hist: np.ndarray, edges: np.ndarray, quantized_bins: int = QUANTIZED_BINS
 ) -> float:
-    """Return the threshold whose clipped, quantized distribution diverges least from the histogram.
+    """Return the threshold that minimizes the KL divergence of the quantized distribution.
 
-    `mx.nd.contrib.calibrate_entropy` gives the divergence as well.
+    `mx.nd.contrib.calibrate_entropy` also returns the divergence.
 
     Parameters
     ----------
     hist
-        The histogram's counts.
+        Counts of the histogram.
     edges
-        The edges of its bins.
+        Bin edges of the histogram.
     quantized_bins
         Number of values of the 8-bit type.
 
@@ -210,15 +210,15 @@ def find_threshold(
 def _get_optimal_threshold(
     hist_data: Histogram, quantized_dtype: str, num_quantized_bins: int = QUANTIZED_BINS
 ) -> tuple[float, float, float, float]:
-    """Return the ends of the data, the best threshold and its divergence."""
+    """Return minimum and maximum of the data, the best threshold and its divergence."""
     hist, edges, low, high, _ = hist_data
     if low >= 0 and quantized_dtype in ("auto", "uint8"):
-        num_quantized_bins = 2 * num_quantized_bins + 1  # negative steps are free
+        num_quantized_bins = 2 * num_quantized_bins + 1  # the negative steps are available
     return low, high, *least_divergence(np.asarray(hist), np.asarray(edges), num_quantized_bins)
 
 
 def _smooth_distribution(p: np.ndarray, eps: float = 0.0001) -> np.ndarray:
-    """Give empty bins of a histogram a little of the others."""
+    """Move a small amount from other bins to empty bins."""
     smoothed = smooth_distribution(np.asarray(p, "float32"), eps)
     if smoothed is None:
         raise InvalidValue(

@@ -1,11 +1,11 @@
-"""Layers as nodes that hold their graph, as MXNet's oneDNN backend makes them.
+"""Layers as nodes with subgraphs, as in MXNet's oneDNN backend.
 
     Convolution(x, ..) -> BatchNorm -> Activation      <=>      _sg_mkldnn_conv{the three}(x, ..)
 
-`fuse_layers` is ``symbol.get_backend_symbol("MKLDNN")``. The executor fuses by itself; these nodes
-are for programs that look for them, quantize them or store them. `open_layers` puts the nodes back
-for prediction, where passes fold and fuse them as those of any other graph; 8-bit layers are left
-to `lowering`, which takes them apart by `take_apart`.
+`fuse_layers` is ``symbol.get_backend_symbol("MKLDNN")``. The executor fuses operators itself; these
+nodes are for programs that use, quantize or save them. For inference `open_layers` replaces them by
+the original nodes, which the usual passes fuse. 8-bit layers are handled by `lowering`, which
+splits them by `take_apart`.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from ..typed_graph import INFERENCE, TypedGraph
 ACTIVATIONS = ("relu", "sigmoid", "tanh", "softrelu")
 ACTIVATING = (activation, leaky_relu, clip)
 CURVES = (square, sqrt, exp, absolute)
-# The node of each layer, and its name before those of what follows.
+# The operator of each layer's node, and its name prefix.
 LAYERS = {
     convolution: (fused_convolution_layer, "sg_mkldnn_conv"),
     fully_connected: (fused_dense_layer, "sg_mkldnn_fully_connected"),
     interleaved_matmul_selfatt_qk: (fused_attention_scores, "sg_mkldnn_selfatt_qk"),
     interleaved_matmul_selfatt_valatt: (fused_attention_values, "sg_mkldnn_selfatt_valatt"),
 }
-RANGED = ("data", "weight", "bias")  # the order of stored ranges
+RANGED = ("data", "weight", "bias")  # in the order of stored ranges
 
 
 # -- fusing -----------------------------------------------------------------------------------
 
 
 def fuse_layers(graph: Graph) -> list[Entry]:
-    """Return the heads of a graph in which layers and what follows them are one node each."""
+    """Return the heads of a graph with layers and the following operators fused."""
     fusion = _Fusion()
     fused = rewrite(TypedGraph(graph.heads, INFERENCE), fusion.rules())
     numbers: Counter[str] = Counter()
@@ -65,13 +65,13 @@ def fuse_layers(graph: Graph) -> list[Entry]:
 
 
 class _Fusion:
-    """The rules that fuse layers, and the nodes that they have made."""
+    """The rules that fuse layers, and the created nodes."""
 
     def __init__(self) -> None:
         self.layers: set[Node] = set()
 
     def rules(self) -> list[Rule]:
-        """Return the rules; the last layer of a sum takes it, so that others end before it."""
+        """Return the rules; a sum is fused into its last layer."""
         bare = self._layer(convolution)
         normalized = self._layer(convolution, "with_bn")
         activated = self._layer(convolution, "with_bn", "with_act")
@@ -92,7 +92,7 @@ class _Fusion:
         ]
 
     def _layer(self, layer: Op, *may_have: str, needs: str | None = None) -> Pattern:
-        """Return the pattern of a layer that holds no more than these."""
+        """Return the pattern of a fused layer with at most these operators."""
 
         def is_open(node: Node) -> bool:
             has_all = needs is None or needs in node.attrs
@@ -101,7 +101,7 @@ class _Fusion:
         return Pattern(LAYERS[layer][0], "layer", alone=True, when=is_open)
 
     def _start(self, match: Match) -> Node:
-        """Return a node that holds a layer alone."""
+        """Return a fused node of a layer alone."""
         node = match.root
         op, name = LAYERS[node.operator]
         attrs = {}
@@ -111,12 +111,12 @@ class _Fusion:
         return self._hold(Node(op, name, attrs, node.inputs), node.copy(_variables(node.inputs)))
 
     def _take(self, word: str, attribute: str, value: str = "true") -> Replace:
-        """Return what adds a node to the layer before it."""
+        """Return the function that adds a node to a fused layer."""
 
         def take(match: Match) -> Node:
             node, layer = match.root, match["layer"]
             rest = [e for e in node.inputs if e.node is not layer]
-            # The layer's own value comes first: that of a sum may be on either side.
+            # The layer's value is first; in a sum it may be either operand.
             last = node.copy([layer.subgraphs[0].heads[0], *_variables(rest)])
             attrs = {**layer.attrs, attribute: value}
             longer = Node(layer.op, f"{layer.name}_{word}", attrs, [*layer.inputs, *rest])
@@ -151,7 +151,7 @@ def _is_curve(node: Node) -> bool:
 
 
 def _name_layer(node: Node, inputs: list[Entry], numbers: Counter[str]) -> Node:
-    """Number a layer, and name the variables of its graph as the files of MXNet do."""
+    """Number a layer, and name the variables of its graph as in MXNet's files."""
     family = "_".join(node.name.split("_")[:3])
     name = f"{node.name}_{numbers[family]}"
     numbers[family] += 1
@@ -163,7 +163,8 @@ def _name_layer(node: Node, inputs: list[Entry], numbers: Counter[str]) -> Node:
     return Node(node.op, name, node.attrs, inputs, subgraphs=node.subgraphs)
 
 
-# -- opening ----------------------------------------------------------------------------------
+# -- conversion back
+# ----------------------------------------------------------------------------------
 
 
 def _can_open(node: Node) -> bool:
@@ -189,19 +190,18 @@ OPEN = [Rule("open_layers", Pattern(lambda op: op.facts.holds_layer, when=_can_o
 
 
 def open_layers(graph: TypedGraph) -> TypedGraph:
-    """Replace nodes that hold a layer by the nodes of the layer."""
+    """Replace fused nodes by the nodes of their subgraphs."""
     return rewrite(graph, OPEN)
 
 
-# -- taking apart -----------------------------------------------------------------------------
+# -- decomposition -----------------------------------------------------------------------------
 
 
 class HeldLayer(NamedTuple):
-    """A layer, the normalization of its result, and the functions that follow.
+    """A layer, its normalization, and the following functions.
 
-    Inputs of a node that holds a layer are those of its graph, then both ends of the range of each
-    that is an integer array: `outer` has the entry that each variable of the graph represents,
-    `ends` the ranges.
+    Inputs of a fused node are the inputs of its graph, then both ends of the range of each integer
+    input: `outer` maps the graph's variables to entries, `ends` has the ranges.
     """
 
     layer: Node
@@ -223,7 +223,7 @@ class HeldLayer(NamedTuple):
 
     @property
     def has_integers(self) -> bool:
-        """Whether weights are integers with ranges: then all inputs of the layer have one."""
+        """Whether weights are integers, so that all inputs of the layer have ranges."""
         return self.layer.op is fully_connected and len(self.ends) == 2 * len(self.layer.inputs)
 
     def attributes(self) -> dict[str, Any]:
@@ -235,12 +235,12 @@ class HeldLayer(NamedTuple):
         return attrs
 
     def added(self, addition: Node) -> Entry:
-        """Return what an addition adds to the result."""
+        """Return the second operand of the addition, or None."""
         return next(self.outer[e.node] for e in addition.inputs if e.node in self.outer)
 
 
 def take_apart(node: Node) -> HeldLayer | None:
-    """Take a node apart; None if its graph is not the chain that it should be."""
+    """Decompose a fused node; None if its graph is not the expected chain."""
     if len(node.subgraphs) != 1 or len(node.subgraphs[0].heads) != 1:
         return None
     body = node.subgraphs[0]
@@ -266,11 +266,11 @@ def _is_complete(layer: Node) -> bool:
 
 
 def _normalizes(norm: Node, layer: Node) -> bool:
-    """Return whether a normalization is that of a layer's channels."""
+    """Return whether a normalization is over a layer's channels."""
     is_first = len(norm.inputs) == 5 and norm.inputs[0].node is layer
     return is_first and norm.typed["axis"] == 1
 
 
 def _reads_once(node: Node, before: Node) -> bool:
-    """Return whether a node reads variables and, once, the result before it."""
+    """Return whether a node's inputs are variables and, once, the previous result."""
     return [e[:2] for e in node.inputs if e.node.op is not None] == [(before, 0)]

@@ -1,8 +1,8 @@
-"""Kernels of 8-bit layers by oneDNN, on weights that are packed once.
+"""oneDNN kernels of 8-bit layers, with weights packed once.
 
-oneDNN takes signed data (``zero == 128``) at the price of a correction in each call. Without
-padding that correction is the same everywhere, and is made part of the bias instead. Weights that
-would overflow on this processor are left to float32 kernels.
+For signed data (``zero == 128``) oneDNN computes a correction in each call. Without padding that
+correction is constant and added to the bias instead. Weights that would overflow on this processor
+use float32 kernels.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CHANNELS_LAST = torch.channels_last
 
 
 class _Prepared:
-    """The specialized kernel of one node; subclasses pack and compute."""
+    """The specialized kernel of a node; subclasses pack and compute."""
 
     _plain: Callable[..., Tensor]
     _read: Callable[..., Weights]
@@ -43,15 +43,15 @@ class _Prepared:
         is_float = attrs["out_type"] == "float32"
         self._dtype = torch.float32 if is_float else torch.uint8
         self._out = (1.0, 0) if is_float else (attrs["out_step"], attrs["out_zero"])
-        # Numbers below an unsigned range saturate at zero by themselves.
+        # Numbers below an unsigned range saturate at zero.
         self._activation = "relu" if attrs["relu"] and (is_float or attrs["out_zero"]) else "none"
-        self._source: Unchanged | None = None  # of what is ready
+        self._source: Unchanged | None = None  # the parameters that were packed
         self._ready: dict[torch.Size, Run] = {}
 
     def run(self, data: Tensor, parameters: tuple[MaybeTensor, ...], other: MaybeTensor) -> Tensor:
-        """Return the layer's result; parameters are looked at again only if they have changed."""
+        """Return the layer's result; parameters are packed again if they have changed."""
         if self._source is None or not self._source.holds_for(parameters):
-            self._ready = {}  # a new one: another thread may be about to write into the old one
+            self._ready = {}  # a new array: another thread may use the old one
             self._source = Unchanged.of(parameters)
         ready = self._ready
         run = ready.get(data.shape)
@@ -76,12 +76,12 @@ class _Prepared:
         return self._by_onednn(kernels, data, weights)
 
     def _shifted_bias(self, weights: Weights) -> Tensor:
-        """Return the bias for data whose zero is taken to be 0."""
+        """Return the bias for data with zero point 0."""
         shift = weights.sums() * -(self._zero * self._step)
         return shift if weights.bias is None else weights.bias + shift
 
     def _finish(self, out: Tensor) -> Tensor:
-        """Activate real numbers and round them, if the result has 8 bits."""
+        """Apply the activation to real numbers, and quantize them if the result has 8 bits."""
         out = out.relu_() if self._attrs["relu"] else out
         return out if self._dtype is torch.float32 else pack(out, *self._out)
 
@@ -112,7 +112,7 @@ class PreparedConvolution(_Prepared):
         self._groups = attrs["num_group"]
 
     def __call__(self, data: Tensor, *inputs: MaybeTensor) -> Tensor:
-        """Return the 8-bit result, or a real one."""
+        """Return the 8-bit or float result."""
         return self.run(data, inputs[:-1], inputs[-1])
 
     def _others(self, other: MaybeTensor) -> tuple[MaybeTensor, ...]:
@@ -145,7 +145,7 @@ class PreparedConvolution(_Prepared):
 
         def run(data: Tensor, other: Tensor | None) -> Tensor:
             assert other is not None
-            # oneDNN writes the sum over the array that is added.
+            # oneDNN writes the sum into the added array.
             other = _channels_last(other) if owns else other.clone(memory_format=CHANNELS_LAST)
             data = _channels_last(data)
             return kernels.convolve_and_add(data, *layer, other, bias, *end, *sum_of, *last)
@@ -175,7 +175,7 @@ class PreparedDense(_Prepared):
     _read = staticmethod(dense_weights)
 
     def __call__(self, data: Tensor, *inputs: MaybeTensor) -> Tensor:
-        """Return the 8-bit result, or a real one."""
+        """Return the 8-bit or float result."""
         return self.run(data, inputs, None)
 
     def _fits(self, data: Tensor, weights: Weights) -> bool:
@@ -214,11 +214,11 @@ def _channels_last(data: Tensor) -> Tensor:
 
 @int8_convolution.variant("node")
 def prepare_convolution(attrs: dict, differentiable: bool) -> Callable | None:
-    """Return a kernel that keeps its weights in the form that oneDNN computes with."""
+    """Return a kernel with packed weights."""
     return None if differentiable else PreparedConvolution(attrs)
 
 
 @int8_dense.variant("node")
 def prepare_dense(attrs: dict, differentiable: bool) -> Callable | None:
-    """Return a kernel that keeps its weights in the form that oneDNN computes with."""
+    """Return a kernel with packed weights."""
     return None if differentiable else PreparedDense(attrs)

@@ -6,9 +6,9 @@
     quantize_v2(relu(dequantize(C(x, w, b))))                     =>  C(x, w, b)
     _sg_mkldnn_conv{Convolution, BatchNorm, Activation}(x, w, ..) =>  C(x, w, gamma, ..)
 
-Calibrated nodes have constant ranges, so an 8-bit value needs no arrays for the ends of its range:
-step and zero point are attributes of the operators in `ops/quantization/int8.py` (C, D). What is
-not calibrated stays as it is, and gets its inputs with their ranges.
+Calibrated nodes have constant ranges, so 8-bit values need no arrays of ranges: step and zero point
+are attributes of the operators in `ops/quantization/int8.py` (C, D). Nodes without calibration are
+kept, and get their inputs with ranges.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ NORMALIZED_ORDERS = (None, "NCHW")
 
 
 class Packed(NamedTuple):
-    """An 8-bit value of the new graph: uint8 with a known step and zero point.
+    """An 8-bit value of the new graph: uint8 with a constant step and zero point.
 
-    `layer` is the layer that computes it, where the value has no other reader to mind. `low` is
-    the lower end of the range that an unsigned value shows; what is below 0 counts as 0.
+    `layer` is the layer that computes it, if the value has no other consumer. `low` is the lower
+    end of the range of an unsigned value.
     """
 
     entry: Entry
@@ -77,12 +77,12 @@ class Packed(NamedTuple):
 
     @property
     def out_type(self) -> str:
-        """The type that MXNet's operators keep it in."""
+        """The data type in MXNet's operators."""
         return "int8" if self.zero else "uint8"
 
 
 class Scale(NamedTuple):
-    """How real numbers become integers: a calibrated range and its steps."""
+    """A calibrated range and its number of steps."""
 
     step: float
     zero: int
@@ -108,10 +108,10 @@ LowerRule = Callable[["Lowering", Node], Lowered]
 
 
 class Lowering(Rebuild):
-    """One walk whose rules keep values in 8 bits.
+    """A traversal with rules that keep values in 8 bits.
 
-    A rule returns what a node becomes: an 8-bit value, an entry of the new graph, or None where
-    the node stays.
+    A rule returns the replacement of a node: an 8-bit value, an entry of the new graph, or None to
+    keep the node.
     """
 
     def __init__(self, graph: TypedGraph, rule_of: Callable[[Op], LowerRule | None]) -> None:
@@ -142,7 +142,7 @@ class Lowering(Rebuild):
             self.keep(node)
 
     def mapped(self, entry: Entry) -> Entry:
-        """Return what an entry has become, with its range if it is an 8-bit value."""
+        """Return the new entry, and for an 8-bit value its range."""
         key = (entry.node, entry.index)
         if key not in self.entries and entry.node in self.packed:
             value = self.packed[entry.node]
@@ -157,30 +157,30 @@ class Lowering(Rebuild):
     def make(
         self, op: Op, name: str, inputs: dict[str, Entry], attrs: dict[str, Any], anchor: Node
     ) -> Entry:
-        """Return a node's first output; the node runs in the place of `anchor`."""
+        """Create a node that runs at the position of `anchor`; return its first output."""
         return self.place(make_node(op, name, inputs, attrs), anchor)
 
     def place(self, node: Node, anchor: Node) -> Entry:
-        """Run a new node in the place of `anchor`; return its first output."""
+        """Add a node that runs at the position of `anchor`; return its first output."""
         node.source, node.extra = anchor.source, anchor.extra
         self.anchors[node] = anchor
         return Entry(node)
 
     def rounded(self, real: Entry, scale: Scale, anchor: Node) -> Packed:
-        """Return real numbers in 8 bits."""
+        """Quantize real numbers to 8 bits."""
         attrs = {"step": scale.step, "zero": scale.zero}
         rounded = self.make(int8_quantize, anchor.name, {"data": real}, attrs, anchor)
         return Packed(rounded, *scale)
 
     def real(self, value: Packed, anchor: Node) -> Entry:
-        """Return the real numbers of an 8-bit value."""
+        """Dequantize an 8-bit value."""
         attrs = {"step": value.step, "zero": value.zero}
         return self.make(int8_dequantize, anchor.name, {"data": value.entry}, attrs, anchor)
 
     def layer(
         self, op: Op, inputs: dict[str, Entry], attrs: dict[str, Any], scale: Scale, anchor: Node
     ) -> Packed:
-        """Return the result of a layer in 8 bits."""
+        """Return the 8-bit result of a layer."""
         ends = {"out_type": "uint8", "out_step": scale.step, "out_zero": scale.zero}
         entry = self.make(op, anchor.name, inputs, {**attrs, **ends}, anchor)
         return Packed(entry, *scale, entry.node if self.is_alone(anchor) else None)
@@ -188,35 +188,35 @@ class Lowering(Rebuild):
     def real_layer(
         self, op: Op, inputs: dict[str, Entry], attrs: dict[str, Any], anchor: Node
     ) -> Entry:
-        """Return the result of a layer as real numbers."""
+        """Return the float result of a layer."""
         ends = {"out_type": "float32", "out_step": 1.0, "out_zero": 0}
         return self.make(op, anchor.name, inputs, {**attrs, **ends}, anchor)
 
     def value_at(self, entry: Entry) -> Packed | None:
-        """Return an entry as an 8-bit value, if it has become one."""
+        """Return the 8-bit value of an entry, or None."""
         return self.packed.get(entry.node) if entry.index == 0 else None
 
     def is_alone(self, node: Node) -> bool:
-        """Return whether only one node reads a result."""
+        """Return whether a result has only one consumer."""
         return self.graph.uses[node, 0] == 1
 
 
 def _own_added_arrays(graph: TypedGraph) -> None:
-    """Allow convolutions to write over the array that they add if nothing reads it afterward."""
+    """Let convolutions overwrite the added array if it has no later consumers."""
     for node in graph.nodes:
         if node.op is int8_convolution and node.typed["adds"]:
-            is_last = _is_last_reader(graph, node, node.inputs[-1])
+            is_last = _is_last_consumer(graph, node, node.inputs[-1])
             node.set_attribute("owns_other", str(is_last))
 
 
-def _is_last_reader(graph: TypedGraph, reader: Node, entry: Entry) -> bool:
-    """Return whether all others that read an entry have read it, and keep nothing of it."""
+def _is_last_consumer(graph: TypedGraph, consumer: Node, entry: Entry) -> bool:
+    """Return whether all other consumers of an entry run earlier and return no view of it."""
     if not _is_fresh(entry.node) or (entry.node, entry.index) in graph.shown:
         return False
-    readers, mine = graph.readers[entry.node], graph.position[reader]
-    others = [position for position in readers if position != mine]
+    consumers, mine = graph.consumers[entry.node], graph.position[consumer]
+    others = [position for position in consumers if position != mine]
     # A layer must not write over its own data.
-    is_only_added = len(others) == len(readers) - 1
+    is_only_added = len(others) == len(consumers) - 1
     return is_only_added and all(p < mine and _is_fresh(graph.nodes[p]) for p in others)
 
 
@@ -232,13 +232,13 @@ def _quantize(walk: Lowering, node: Node) -> Lowered:
     scale = calibrated_scale(node.typed, HALF_STEPS, node.typed["out_type"])
     entry = node.inputs[0]
     if scale is None or walk.graph.type_of(entry).dtype not in (torch.float32, None):
-        return None  # 8-bit numbers pass as they are
+        return None  # 8-bit values are unchanged
     value = _round_in_layer(walk, node, scale) or walk.rounded(walk.mapped(entry), scale, node)
     return value if value.zero else value._replace(low=node.typed["min_calib_range"])
 
 
 def _round_in_layer(walk: Lowering, node: Node, scale: Scale) -> Packed | None:
-    """Make a layer round its result to the scale that it is rounded to after a relu."""
+    """Make a layer quantize its result to the scale used after the following relu."""
     entry, relu = node.inputs[0], False
     if rectifies(entry.node, scale.end) and walk.is_alone(entry.node):
         entry, relu = entry.node.inputs[0], True
@@ -297,7 +297,7 @@ def _add(walk: Lowering, node: Node, maker: Node, scale: Scale) -> Lowered:
 
 
 def _can_add(value: Packed, layer: Node) -> bool:
-    """Return whether a layer made this value for an addition alone, without clipping it."""
+    """Return whether a layer computed this value for an addition only, without clipping."""
     return (
         layer.op is int8_convolution
         and value.zero == SIGNED_ZERO
@@ -375,7 +375,7 @@ def _join(walk: Lowering, node: Node) -> Lowered:
 
 
 def rectifies(node: Node, end: float | None = None) -> bool:
-    """Return whether a node only sets negative numbers to 0; numbers from `end` on do not count."""
+    """Return whether a node is a relu on numbers below `end`."""
     epilogue = node.epilogue
     if epilogue is not None and epilogue.name == "clip":
         low, high = epilogue.constants
@@ -384,7 +384,7 @@ def rectifies(node: Node, end: float | None = None) -> bool:
 
 
 def _lower_held(walk: Lowering, node: Node) -> Lowered:
-    """Take a layer out of the node that holds it, if its data and its result have known ranges."""
+    """Extract a layer from its fused node if its data and result have known ranges."""
     parts = take_apart(node)
     if parts is None or not node.typed["quantized"]:
         return None
@@ -412,7 +412,7 @@ def _finish(
     attrs: dict[str, Any],
     scale: Scale | None,
 ) -> Lowered:
-    """Fold into a layer what its kernel computes; the rest runs on real numbers."""
+    """Fold supported functions into a layer; the others run on real numbers."""
     op, rest = HELD[parts.layer.operator], list(parts.rest)
     end = None if scale is None else scale.end
     relu = bool(rest) and rectifies(rest[-1], end)
@@ -463,7 +463,7 @@ def _rule_of(op: Op) -> LowerRule | None:
 
 
 def fuse_quantized(graph: TypedGraph) -> TypedGraph:
-    """Make calibrated 8-bit layers compute with known ranges."""
+    """Use constant ranges in calibrated 8-bit layers."""
     if not any(node.op in RULES for node in graph.nodes):
         return graph
     return Lowering(graph, _rule_of).run()

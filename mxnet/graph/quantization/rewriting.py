@@ -1,8 +1,8 @@
-"""Rewrites a graph so that layers compute on 8-bit integers.
+"""Rewrites a graph to compute layers in 8-bit integers.
 
 Before: ``data -> Convolution -> Activation -> softmax``. After: ``data -> quantize_v2 ->
-quantized_conv -> requantize -> quantized_act -> dequantize -> softmax``. Which operators have an
-8-bit form is declared on their records (`Facts.quantizes`).
+quantized_conv -> requantize -> quantized_act -> dequantize -> softmax``. Operators declare their
+8-bit form by `Facts.quantizes`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def quantized_operators() -> dict[Op, Op]:
 
 
 def operator_names(op: Op) -> frozenset[str]:
-    """Return every name under which users know an operator."""
+    """Return all public names of an operator."""
     return frozenset(name for name in registry.names() if registry.find(name) is op)
 
 
@@ -63,7 +63,7 @@ class EightBits(NamedTuple):
 
 @dataclass
 class Value:
-    """A value of the new graph: as floats, as 8-bit integers, or both."""
+    """A value of the new graph as floats, as 8-bit integers, or both."""
 
     origin: Entry
     real: Entry | None = None
@@ -71,30 +71,30 @@ class Value:
 
     @property
     def is_computed(self) -> bool:
-        """Whether a layer computes the integers; else they are rounded for another reader."""
+        """Whether a layer computes the integers; otherwise they are quantized for a consumer."""
         return self.integers is not None and self.integers.data.node.op not in (quantize_v2, None)
 
 
 @dataclass
 class Quantization:
-    """One conversion of a graph.
+    """A conversion of a graph.
 
     Parameters
     ----------
     parameters
-        Names of the variables that are quantized beforehand.
+        Names of the variables to quantize offline.
     out_type
         The type of quantized data, or "auto".
     full
-        Whether layers that only pass values on quantize their inputs as well.
+        Whether layers that do not compute, such as pooling, also quantize their inputs.
     fuse_relu
-        Whether an activation after a layer is left to the layer's unsigned result.
+        Whether a layer's unsigned result replaces the following relu.
     excluded
-        Names of nodes that stay as they are.
+        Names of nodes to keep in float.
     excluded_ops
-        Names of operators that stay as they are.
+        Names of operators to keep in float.
     is_calibrated
-        Whether ranges of results will be known, so that fused layers can end in 8 bits.
+        Whether ranges of results will be set, so that fused layers can return 8 bits.
     """
 
     parameters: Collection[str]
@@ -121,7 +121,7 @@ class Quantization:
 
     def _real(self, value: Value) -> Entry:
         if value.real is None:
-            assert value.integers is not None  # one of the two exists
+            assert value.integers is not None  # at least one exists
             name = f"{value.origin.node.name}_dequantize"
             value.real = Entry(Node(dequantize, name, {}, list(value.integers)))
         return value.real
@@ -160,7 +160,7 @@ class Quantization:
         return [Value(Entry(node), integers=EightBits(*(Entry(new, i) for i in range(3))))]
 
     def _fused(self, node: Node, inputs: list[Value]) -> Value:
-        """Give a fused layer 8-bit data, and an 8-bit array to add; its weights stay floats."""
+        """Pass 8-bit data and an 8-bit summand to a fused layer; its weights stay floats."""
         is_all = node.op in ATTENTION or node.typed["with_sum"]
         positions = sorted({0, len(inputs) - 1}) if is_all else [0]
         arrays = {i: self._integers(inputs[i]) for i in positions}
@@ -168,7 +168,7 @@ class Quantization:
         entries += [end for a in arrays.values() for end in (a.low, a.high)]
         attrs = {**node.attrs, "quantized": "true"}
         if node.op is fused_dense_layer:
-            attrs["channel_wise_quantize"] = "True"  # weights are no integers yet
+            attrs["channel_wise_quantize"] = "True"  # weights are still floats
         new = Node(node.op, f"{QUANTIZED}{node.name}", attrs, entries, subgraphs=node.subgraphs)
         if not self.is_calibrated:
             sums = [Entry(new, i) for i in range(3)]
@@ -176,7 +176,7 @@ class Quantization:
         return Value(Entry(node), integers=EightBits(*(Entry(new, i) for i in range(3))))
 
     def _reals(self, node: Node, inputs: list[Value]) -> list[Entry]:
-        """Return float inputs; variables that the operator changes keep their versions."""
+        """Return float inputs; mutated variables keep their versions."""
         pairs = zip(inputs, node.inputs, strict=True)
         return [e if v.origin.node.op is None else self._real(v) for v, e in pairs]
 
@@ -192,9 +192,9 @@ class Quantization:
         return self.full or all(v.is_computed for v in inputs)
 
     def _follows_layer(self, node: Node, inputs: list[Value]) -> bool:
-        """Return whether a node is a relu that the unsigned result of a layer computes.
+        """Return whether a node is a relu that a layer's unsigned result replaces.
 
-        Its range ends where calibration saw the largest value, so a clip from 0 is one, too.
+        The range ends at the largest value in calibration, so a clip from 0 is one too.
         """
         if not self.fuse_relu or self.out_type == "int8" or node.name in self.excluded:
             return False
@@ -205,14 +205,14 @@ class Quantization:
         return alone and maker.op is requantize and "min_calib_range" not in maker.attrs
 
     def _rename(self, node: Node, value: Value) -> Value:
-        """Make a requantization clip negative numbers, and name it after the relu."""
+        """Make a requantization unsigned, and name it after the relu."""
         sums = self._integers(value).data.node.inputs
         narrowing = Node(requantize, f"{REQUANTIZE}{node.name}", {"out_type": "uint8"}, sums)
         return Value(Entry(node), integers=EightBits(*(Entry(narrowing, i) for i in range(3))))
 
 
 def _output_name(entry: Entry) -> str:
-    """Return what MXNet calls an output here: those without a name of their own are numbered."""
+    """Return MXNet's name of an output here; outputs without names are numbered."""
     node = entry.node
     if node.op is None or node.op.names_of_outputs(node.typed) is not None:
         return node.output_names()[entry.index]
@@ -228,9 +228,9 @@ def _is_relu(node: Node) -> bool:
 
 
 def calibrated_outputs(nodes: Iterable[Node]) -> dict[Node, str]:
-    """Return the nodes that take a calibrated range, and the float output that it is the range of.
+    """Return the nodes that need a calibrated range, and the float output of each range.
 
-    `quantize_v2` has the range of its input, `requantize` that of the layer it is named after.
+    The range of `quantize_v2` is that of its input, of `requantize` that of its layer.
     """
     nodes, outputs = list(nodes), {}
     widened = {e.node for node in nodes if node.op is requantize for e in node.inputs}
@@ -246,7 +246,7 @@ def calibrated_outputs(nodes: Iterable[Node]) -> dict[Node, str]:
 
 
 def set_ranges(graph: Graph, ranges: Mapping[str, tuple[float, float]]) -> list[Entry]:
-    """Return the heads of a quantized graph with ranges, by the outputs that they are of."""
+    """Return the heads of a quantized graph with calibrated ranges, given by output name."""
     outputs = calibrated_outputs(graph.nodes)
 
     def apply(node: Node, inputs: list[Entry]) -> list[Entry]:
@@ -266,16 +266,16 @@ def set_ranges(graph: Graph, ranges: Mapping[str, tuple[float, float]]) -> list[
 def fold_parameters(
     graph: Graph, params: Mapping[str, Tensor]
 ) -> tuple[list[Entry], dict[str, Tensor]]:
-    """Return a graph without the normalizations that follow convolutions, and changed parameters.
+    """Fold normalizations into convolutions; return the graph and the changed parameters.
 
-    The convolution has the place of the normalization and its name, as its output is the same.
+    The convolution gets the position and name of the normalization.
     """
     folded: dict[str, Tensor] = {}
 
     def fold(match: Match) -> Node | None:
         node, conv = match.root, match["conv"]
         entries = [*conv.inputs[1:], *node.inputs[1:]]
-        if match.origin(conv).op is not convolution:  # a normalization is folded in already
+        if match.origin(conv).op is not convolution:  # already folded
             return None
         if not all(e.node.op is None and e.node.name in params for e in entries):
             return None
@@ -305,14 +305,14 @@ def _has_channels_first(node: Node) -> bool:
 
 @dataclass(frozen=True)
 class Storage:
-    """Which ranges and types the integers of a model have.
+    """Ranges and data types of a model's integers.
 
     Parameters
     ----------
-    filters : whether each filter of a convolution has a range of its own.
-    rows : whether each row of a dense layer's weights has; by default as `filters`.
-    wide_bias : whether a bias has 32 bits; else 8.
-    exact : whether weights take the bits that this processor's fast kernels compute exactly with.
+    filters : whether each filter of a convolution has its own range.
+    rows : whether each row of a dense layer's weight has its own range; by default as `filters`.
+    wide_bias : whether a bias has 32 bits instead of 8.
+    exact : whether weights use only the bits for which this processor's kernels are exact.
 
     >>> import torch
     >>> Storage().store(torch.tensor([-1, 0.5]))
@@ -325,7 +325,7 @@ class Storage:
     exact: bool = False
 
     def store(self, array: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return an array as integers, and both ends of its range."""
+        """Quantize an array; return integers and both ends of the range."""
         real = array.detach().float()
         if real.ndim == 1:
             steps = INT32_STEPS if self.wide_bias else EIGHT_BITS
@@ -340,7 +340,7 @@ class Storage:
 def _quantize_rows(
     real: Tensor, steps: float, all_steps: float, is_wide: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Quantize each row to `steps`; the range is that of all steps of the type."""
+    """Quantize each row to `steps`; the range covers all steps of the type."""
     rows = real.flatten(1) if real.ndim > 1 else real.unsqueeze(0)
     largest = rows.abs().amax(1).double()
     scale = torch.where(largest > 0, steps / largest, 0.0)

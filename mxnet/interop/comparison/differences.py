@@ -1,6 +1,6 @@
-"""How far two outputs differ: number by number, or as sets of rows.
+"""Differences of two outputs: elementwise, or as sets of rows.
 
-It imports torch alone, because the processes that compare without MXNext load it, too.
+It imports only torch, because processes without MXNext load it too.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def difference(result: Tensor, reference: Tensor, scale: float = 0.0) -> tuple[f
 def difference_of_sets(result: Tensor, reference: Tensor) -> tuple[float, float]:
     """Return the largest distance of a row of one side to the nearest of the other.
 
-    Rows of nearly equal scores come in any order; rows that begin with -1 are empty. Outputs that
-    differ less number by number are compared so.
+    The order of rows with nearly equal scores is undefined; rows that start with -1 are empty. The
+    elementwise difference is used if it is smaller.
     """
     ordered = difference_of_rows(result, reference)
     if result.shape != reference.shape or not ordered[1] or reference.ndim < 2:

@@ -1,6 +1,6 @@
 """Runs a converted file on stored inputs: ``python run_file.py model.pt2 inputs.npz outputs.npz``.
 
-A program of its own, which imports no MXNext: what it shows is what users of the file will see.
+A separate program without MXNext, so its results are those of users of the file.
 Arrays are named ``case/input`` and ``case/number of the output``.
 """
 
@@ -47,7 +47,7 @@ def load_program(path: str) -> Run:
 
 
 def main(model: str, inputs: str, outputs: str) -> None:
-    """Run all cases and store what comes out."""
+    """Run all cases and store the outputs."""
     run = (load_onnx if model.endswith(".onnx") else load_program)(model)
     cases: dict[str, dict[str, np.ndarray]] = {}
     with np.load(inputs) as stored:

@@ -55,7 +55,7 @@ def deploy(
         Runtime; a C++ program on libtorch with a model that AOTInductor compiled; a ``.pte`` file
         for phones.
     folder : str
-        Where to write; it must not hold files, unless `force`.
+        Target folder; it must be empty, unless `force`.
     shapes : list or dict of tuple
         The shapes of the inputs.
     params : str, dict or list, optional
@@ -70,7 +70,7 @@ def deploy(
         For the web: the folder ``node_modules/onnxruntime-web``, whose files are copied, so that
         the page loads nothing from other hosts.
     force : bool
-        Whether files in the folder are replaced.
+        Whether to replace files in the folder.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def deploy(
     """
     if to not in TARGETS:
         raise InvalidValue(
-            f"to={to!r} is none of {', '.join(TARGETS)}. {did_you_mean(to, TARGETS)}".rstrip()
+            f"to={to!r} must be one of {', '.join(TARGETS)}. {did_you_mean(to, TARGETS)}".rstrip()
         )
     if shapes is None:
         raise InvalidValue("shapes is needed: the shape of each input of the model.")

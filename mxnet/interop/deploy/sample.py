@@ -30,7 +30,7 @@ class Sample:
         return cls({n.name: feed[n.name] for n in source.inputs}, source.run_as_written(feed))
 
     def report(self, outputs: Sequence[Any], kind: str, tolerance: float | None) -> Report:
-        """Return how outputs differ from the sample's; an error above the tolerance is raised."""
+        """Return the differences from the sample's outputs; raise above the tolerance."""
         report = Report(kind, TOLERANCE if tolerance is None else tolerance, None)
         report.add("sample", compare(outputs, self.outputs))
         report.check()

@@ -18,7 +18,7 @@ from .sample import Sample, copy_template
 VERSION = "1.30.0"
 ADDRESS = f"https://cdn.jsdelivr.net/npm/onnxruntime-web@{VERSION}/dist/"
 RUNTIME = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
-# Types that a page can make arrays of.
+# Types supported by pages.
 TYPES = frozenset({"float32", "float64", "int32", "int64", "int8", "uint8", "bool"})
 
 

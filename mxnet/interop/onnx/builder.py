@@ -1,4 +1,4 @@
-"""`Builder` collects ONNX nodes; `row` registers how an operator adds them: ``g.Add(a, b)``."""
+"""`Builder` collects ONNX nodes; `row` registers the export rule of an operator."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ FLOATS = (torch.float16, torch.float32, torch.float64, torch.bfloat16)
 
 @dataclass
 class Call:
-    """One node that is being exported, with what was inferred about it.
+    """The node to export, with its inferred shapes and types.
 
-    A size of -1 is not known before the model runs.
+    A size of -1 is known only at run time.
     """
 
     node: Node
@@ -81,7 +81,7 @@ class Call:
         return UnsupportedExport(f"ONNX export: operator {self.op.name} (node {self.name!r}) {why}")
 
     def require_sizes(self, sizes: Sequence[int], why: str = "needs all sizes as numbers.") -> None:
-        """Raise an error if one of the sizes is known only when the model runs."""
+        """Raise if one of the sizes is known only at run time."""
         if UNKNOWN in sizes:
             raise self.unsupported(why)
 
@@ -94,7 +94,7 @@ class Call:
 class UnsizedFill(NamedTuple):
     """A constant-filled array whose sizes are inferred from its consumers at run time.
 
-    It is not a node: rows that can do without it ask for its `value`, others raise `error`.
+    It is not a node: rows that support it use its `value`, others raise `error`.
     """
 
     value: float
@@ -104,20 +104,20 @@ class UnsizedFill(NamedTuple):
 class Builder:
     """The nodes and constants of one ONNX graph.
 
-    Any ONNX operator is a method: ``g.Relu(x)``, ``g.Split(x, axis=1, outputs=2)``. Methods in
-    lower case hide what changed between opsets. The body of a loop or branch has a `parent`.
+    Any ONNX operator is a method: ``g.Relu(x)``, ``g.Split(x, axis=1, outputs=2)``. Lowercase
+    methods hide differences between opsets. The body of a loop or branch has a `parent`.
     """
 
     def __init__(self, opset: int, parent: Builder | None = None) -> None:
         self.opset = opset
         self.parent = parent
         self.nodes: list[Any] = []
-        self.inputs: list[str] = []  # names that a loop gives to its body
+        self.inputs: list[str] = []  # names defined by a loop for its body
         self.scope = ""
         self.taken: set[str] = parent.taken if parent else set()
         self.initializers: dict[str, np.ndarray] = parent.initializers if parent else {}
         self._constants: dict[tuple, str] = parent._constants if parent else {}
-        # Nodes that make 32-bit sums, and the real numbers that they make them from.
+        # Nodes with 32-bit sums, and the corresponding real numbers.
         self.real_sums: dict[str, str] = parent.real_sums if parent else {}
         self.unsized: dict[str, UnsizedFill] = parent.unsized if parent else {}
 
@@ -174,7 +174,7 @@ class Builder:
         """Return a constant array as the first output of a node, in its dtype."""
         return self.Identity(self.array(value.astype(numpy_dtype(call.out_dtypes[0]))))
 
-    # -- what changed between opsets --------------------------------------------------------
+    # -- differences between opsets --------------------------------------------------------
 
     def reduce(
         self, op_type: str, x: str, axes: Sequence[int] | None, keepdims: bool = True
@@ -210,7 +210,7 @@ class Builder:
 
     def resize(self, x: str, *, scales: str = "", sizes: str = "", **options: Any) -> str:
         """Resize by factors, or to sizes."""
-        # Before opset 13 an input that is not used is an empty array, afterward it has no name.
+        # Before opset 13 an unused input is an empty array, afterward it has no name.
         none = "" if self.opset >= 13 else self.array(np.zeros(0, dtype=np.float32))
         target = [scales] if scales else [none, sizes]
         return self.Resize(x, none, *target, **options)
@@ -226,7 +226,7 @@ class Builder:
         return [self.cast(x, t, target) for x, t in zip(xs, call.dtypes, strict=True)]
 
     def reshape(self, x: str, shape: Sequence[int]) -> str:
-        """Reshape to sizes in ONNX's meaning: 0 copies, -1 is the rest."""
+        """Reshape to sizes in ONNX's form: 0 copies a size, -1 is inferred."""
         return self.Reshape(x, self.ints(*shape))
 
     def slice(
@@ -237,7 +237,7 @@ class Builder:
         axes: Sequence[int],
         steps: Sequence[int] | None = None,
     ) -> str:
-        """Take a part of some axes."""
+        """Slice some axes."""
         bounds = [self.ints(*starts), self.ints(*ends), self.ints(*axes)]
         return self.Slice(x, *bounds, *([self.ints(*steps)] if steps else []))
 
@@ -274,7 +274,7 @@ class Builder:
         return self.Pad(x, self.ints(*before, *after), *([value] if value else []))
 
     def reshape_to(self, call: Call, x: str, source: Shape, target: Shape) -> str:
-        """Reshape where up to one size, and sizes copied in place, are unknown."""
+        """Reshape with at most one unknown size, apart from copied sizes."""
         if target.count(UNKNOWN) <= 1:
             return self.reshape(x, target)
         copied = [
@@ -286,7 +286,7 @@ class Builder:
             return self.reshape(x, copied)
         raise call.unsupported(
             f"reshapes {source} to {target}, where several sizes are known only when the model "
-            "runs. Give more of them as numbers in in_shapes or dynamic_input_shapes."
+            "runs. Pass more of them as numbers in in_shapes or dynamic_input_shapes."
         )
 
 
@@ -303,11 +303,11 @@ def is_float(dtype: torch.dtype) -> bool:
 
 
 class Row(NamedTuple):
-    """How one operator is exported.
+    """Export rule of an operator.
 
     `emit` is called as ``emit(builder, call, *input_names)`` and returns the name of each output.
-    `ignores` names inputs that only matter in training, such as labels. `first_suffix` returns how
-    the name of the first output ends, where that is not "0" for several outputs, else "".
+    `ignores` has inputs that are used only in training, such as labels. `first_suffix` returns the
+    suffix of the first output's name, by default "0" for several outputs, else "".
     """
 
     emit: Emit
@@ -338,7 +338,7 @@ def row(
     since: int = 12,
     first_suffix: Callable[[Call], str] | None = None,
 ) -> Callable[[E], E]:
-    """Register how operators are exported, from an opset on."""
+    """Register the export rule of operators, for a minimum opset."""
 
     def register(emit: E) -> E:
         for name in names:
@@ -351,12 +351,12 @@ def row(
 
 
 def refuse(*names: str, why: str) -> None:
-    """Record why operators are not exported, and what to do instead."""
+    """Register the reason why operators cannot be exported, and an alternative."""
     _refused.update(dict.fromkeys(names, why))
 
 
 def why_refused(name: str) -> str:
-    """Return why an operator without a row is not exported."""
+    """Return the reason why an operator cannot be exported."""
     usual = (
         "has no ONNX form here. A torch program may have it: mx convert MODEL --to torch. "
         "mx.onnx.get_operator_support() lists the operators that can be exported."

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 DEFAULT_OPSET, OLDEST_OPSET = 13, 12
-# The ONNX file format that came with each opset, so that old runtimes can read the file.
+# The ONNX file format of each opset, so that old runtimes can read the file.
 IR_VERSIONS = {
     12: 7,
     13: 7,
@@ -52,7 +52,7 @@ IR_VERSIONS = {
     24: 12,
 }
 MAX_BYTES = 2**31 - 1
-# Runtimes compute every operator in these types, or cast by themselves.
+# Types that runtimes support for all operators, or cast.
 ALWAYS_COMPUTED = {torch.float32, torch.float16, torch.bool, torch.int32, torch.int64}
 logger = logging.getLogger(__name__)
 GivenShape = Sequence[int | str | None]
@@ -90,7 +90,7 @@ def export_model(
 ) -> str:
     """Export a symbol and its parameters to an ONNX file and return its path.
 
-    The model is checked before anything is written.
+    The model is checked before writing.
 
     Parameters
     ----------
@@ -99,29 +99,28 @@ def export_model(
     params : str, dict or list
         The path of a parameter file, a dict of arrays, or ``[arg_params, aux_params]``.
     in_shapes : list of tuple
-        The shape of each input that is not a parameter; labels of output layers may be left out.
-        None or a name in place of a size makes it dynamic.
+        Shape of each input that is not a parameter; labels of output layers are optional. A size of
+        None or a name is dynamic.
     in_types : type or list of types
         The dtype of the inputs.
     onnx_file_path : str
-        Where to write.
+        Path of the file.
     verbose : bool
-        Log the exported graph.
+        Whether to log the exported graph.
     dynamic : bool
-        Whether `dynamic_input_shapes` holds. Without them as many sizes are dynamic as the model
-        allows: all, all but the channels, or the first one of each input.
+        Whether sizes are dynamic: those of `dynamic_input_shapes`, by default as many as possible:
+        all, all but the channels, or the first of each input.
     dynamic_input_shapes : list of tuple, optional
-        Shapes with None or a name in place of each dynamic size.
+        Shapes with None or a name for each dynamic size.
     run_shape_inference : bool
-        Add the shapes of all values inside the model, as ONNX infers them.
+        Whether to add the shapes of inner values, inferred by ONNX.
     input_type, input_shape : optional
-        Older names of `in_types` and `in_shapes`.
+        Old names of `in_types` and `in_shapes`.
     opset_version : int
-        The opset to write for: 12 or newer.
+        Target opset, at least 12.
     output_order : str
-        ``'nodes'`` lists the outputs of a group as MXNet does, in the order in which they are
-        computed, then those that are inputs or stand there twice, which MXNet leaves out.
-        ``'group'`` lists them as ``sym.list_outputs()`` does.
+        ``'nodes'``: MXNet's order of a group's outputs, by computation, then inputs and duplicates,
+        which MXNet omits. ``'group'``: the order of ``sym.list_outputs()``.
 
     Returns
     -------
@@ -156,7 +155,7 @@ def export_model(
 
 def _order_outputs(symbol: Symbol, order: str) -> Symbol:
     if order not in ("nodes", "group"):
-        raise InvalidValue(f"output_order={order!r}: give 'nodes' or 'group'.")
+        raise InvalidValue(f"output_order={order!r}: use 'nodes' or 'group'.")
     heads = symbol._graph.heads
     if order == "group" or len(heads) == 1:
         return symbol
@@ -197,8 +196,8 @@ def _build_with_dynamic_sizes(
         assert refused is not None
         raise refused
     logger.warning(
-        "ONNX export: the model needs some sizes as numbers, its inputs are %s. Say which are "
-        "dynamic with dynamic_input_shapes. (%s)",
+        "ONNX export: the model needs some sizes as numbers, its inputs are %s. Set the dynamic "
+        "ones with dynamic_input_shapes. (%s)",
         ", ".join(map(str, sizes)),
         refused,
     )
@@ -222,7 +221,7 @@ def _free_groups_of_sizes(
 
 
 def _group_equal_sizes(shapes: Sequence[GivenShape]) -> list[set[tuple[int, int]]]:
-    """Return groups of (input, axis) that can only vary together, such as all batch sizes.
+    """Return groups of (input, axis) with equal sizes, such as all batch sizes.
 
     First axes of all inputs come first, then sizes that are equal.
     """
@@ -243,7 +242,7 @@ def write_model(model: Any, path: str | os.PathLike[str]) -> None:
     onnx = load_onnx()
     size = model.ByteSize()
     if size > MAX_BYTES:
-        raise MXNetError(f"ONNX export: {size} bytes; one ONNX file holds at most {MAX_BYTES}.")
+        raise MXNetError(f"ONNX export: {size} bytes; the limit of an ONNX file is {MAX_BYTES}.")
     onnx.checker.check_model(model)
     target = Path(path)
     with tempfile.NamedTemporaryFile(dir=target.parent, delete=False, suffix=".tmp") as file:
@@ -267,7 +266,7 @@ def build_model(
 ) -> Any:
     """Return the ONNX ModelProto of a symbol; nothing is written.
 
-    MXNet lists parameters as graph inputs too. Without that, runtimes may fold them.
+    MXNet lists parameters as graph inputs too, which prevents constant folding.
     """
     opset = _check_opset(opset)
     graph = symbol._graph
@@ -306,7 +305,7 @@ def _check_opset(opset: int) -> int:
 
 
 def _inputs(graph: Graph, params: Mapping[str, Any], shapes: Any) -> list[Node]:
-    """Return the variables that the user feeds; labels count only if shapes are given for them."""
+    """Return the input variables; labels are included only if they have shapes."""
     free = [n for n in graph.variables if n.name not in params]
     ignored = ignored_variables(graph)
     needed = [n for n in free if n not in ignored]
@@ -318,8 +317,9 @@ def _inputs(graph: Graph, params: Mapping[str, Any], shapes: Any) -> list[Node]:
         return free
     names = ", ".join(n.name for n in needed)
     raise InvalidValue(
-        f"in_shapes has {len(shapes)} shapes, but the symbol has {len(needed)} inputs that are no "
-        f"parameters: {names or 'none'}. Parameters that `params` does not hold count as inputs."
+        f"in_shapes has {len(shapes)} shapes, but the symbol has {len(needed)} inputs that are not "
+        f"parameters: {names or 'none'}. Parameters that are missing in `params` are treated as "
+        "inputs."
     )
 
 

@@ -1,7 +1,7 @@
-"""Casts around nodes that runtimes compute in fewer types than the ONNX standard names.
+"""Casts around nodes that runtimes support for fewer types than the ONNX standard.
 
-ONNX Runtime has, for instance, Conv and Erf for float32 alone and Add for no 8-bit numbers. A model
-in float64 or int8 would be valid and yet not load there.
+ONNX Runtime, for instance, supports Conv and Erf only for float32, and not Add of 8-bit numbers. A
+valid model in float64 or int8 would not load.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NUMBERS = frozenset(
 
 
 def cast_to_kernel_types(model: Any) -> None:
-    """Insert casts into a model, in place, where runtimes lack a kernel."""
+    """Insert casts into a model, in place, if runtimes lack a kernel."""
     opset = model.opset_import[0].version
     types = _value_types(model)
     for graph in _graphs(model.graph):

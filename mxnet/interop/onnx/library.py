@@ -1,4 +1,4 @@
-"""The `onnx` library, imported when it is first needed, and its types."""
+"""Lazy import of the `onnx` library, and its types."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["MissingOnnx", "UnsupportedExport", "load_onnx", "numpy_dtype", "onnx
 
 
 class UnsupportedExport(MXNetError, NotImplementedError):
-    """A node cannot be written as ONNX."""
+    """Raised if a node cannot be exported."""
 
 
 class MissingOnnx(MXNetError, ImportError):
-    """The `onnx` library is not installed."""
+    """Raised if the `onnx` library is not installed."""
 
 
 @cache

@@ -1,7 +1,7 @@
-"""From a graph to ONNX nodes: inference of shapes, then the one walk, with rows as its meaning.
+"""Translation of a graph to ONNX nodes: shape inference, then a traversal with export rules.
 
-Shapes are inferred with numbers, twice where sizes are dynamic: what differs follows from a dynamic
-size and is -1. That also works where an operator has no rule for unknown sizes.
+Shapes are inferred with numbers, twice if sizes are dynamic: sizes that differ are dynamic (-1).
+This also works for operators without rules for unknown sizes.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from .builder import (
 
 __all__ = ["Facts", "Translator", "ignored_variables", "infer_facts", "probe_sizes", "row_of"]
 
-# Stand in for sizes that are not given: of axis 0, and of the others. The second run takes larger
-# ones, of the others by multiples of a number that strides divide.
+# Probes for unknown sizes, of axis 0 and of the others. The second run uses larger ones; for the
+# others the increments are multiples of usual strides.
 BATCH, SIZE, MULTIPLE = 4, 64, 32
 
 
@@ -45,7 +45,7 @@ class Facts(NamedTuple):
 def probe_sizes(
     shape: Sequence[int | str | None], example: Sequence[int | str | None] | None, add: int
 ) -> Shape:
-    """Return a shape with numbers for its dynamic sizes: the example's, enlarged by `add`."""
+    """Replace dynamic sizes of a shape by those of the example, plus `add`."""
     sizes = []
     for axis, size in enumerate(shape):
         if isinstance(size, int) and (size > 0 or (size == 0 and is_np_shape())):
@@ -85,7 +85,7 @@ def infer_facts(
 
 
 def _after_values(graph: Graph) -> set[Node]:
-    """Return the nodes whose shapes may depend on values: such operators, loops, what follows."""
+    """Return the nodes whose shapes may depend on values: operators, loops, their consumers."""
     nodes: set[Node] = set()
     for node in graph.nodes:
         is_open = node.op is not None and (node.op.value_dependent or bool(node.subgraphs))
@@ -101,8 +101,8 @@ def _complete(node: Node, shape: Any, is_open: bool) -> Shape:
         if node.op is not None and node.op.value_dependent:
             return ()
         raise ShapeError(
-            f"ONNX export: the shape of {node.name!r} cannot be inferred (found {shape}). Give "
-            "the shape of every input in in_shapes."
+            f"ONNX export: the shape of {node.name!r} cannot be inferred (found {shape}). Pass the "
+            "shape of every input in in_shapes."
         )
     return tuple(shape)
 
@@ -114,7 +114,7 @@ def _merge(first: Shape, second: Any) -> Shape:
 
 
 def row_of(node: Node, opset: int) -> Row:
-    """Return the row of a node's operator; without one the error says what to do."""
+    """Return the row of a node's operator; raise with advice if there is none."""
     name = operator_of(node).name
     row = rows().get(name)
     if row is None:
@@ -130,7 +130,7 @@ def row_of(node: Node, opset: int) -> Row:
 
 
 def ignored_variables(graph: Graph) -> set[Node]:
-    """Return the inputs that only rows ignore, such as labels of output layers."""
+    """Return the inputs that are ignored by all rows, such as labels of output layers."""
     used, ignored = set(), set()
     for node in graph.nodes:
         if node.op is None:
@@ -200,7 +200,7 @@ class Translator:
         return outputs, [facts.dtypes[e.node][e.index] for e in graph.heads]
 
     def constant(self, entry: Entry) -> np.ndarray | None:
-        """Return the value of an entry that follows from parameters alone, else None."""
+        """Return the value of an entry that depends only on parameters, else None."""
         value = self._value(entry.node)
         return None if value is None else value[entry.index].numpy()
 

@@ -9,40 +9,40 @@ from mxnet.ndarray.ndarray import NDArray
 __all__ = ['AdaptiveAvgPooling2D', 'BatchNormWithReLU', 'BilinearResize2D', 'CTCLoss', 'DeformableConvolution', 'DeformablePSROIPooling', 'ModulatedDeformableConvolution', 'MultiBoxDetection', 'MultiBoxPrior', 'MultiBoxTarget', 'MultiProposal', 'PSROIPooling', 'Proposal', 'ROIAlign', 'RROIAlign', 'SparseEmbedding', 'SyncBatchNorm', 'adamw_update', 'allclose', 'arange_like', 'bipartite_matching', 'boolean_mask', 'box_decode', 'box_encode', 'box_iou', 'box_nms', 'box_non_maximum_suppression', 'calibrate_entropy', 'count_sketch', 'ctc_loss', 'dequantize', 'div_sqrt_dim', 'fft', 'getnnz', 'gradientmultiplier', 'group_adagrad_update', 'hawkesll', 'ifft', 'index_array', 'index_copy', 'interleaved_matmul_encdec_qk', 'interleaved_matmul_encdec_valatt', 'interleaved_matmul_selfatt_qk', 'interleaved_matmul_selfatt_valatt', 'mp_adamw_update', 'multi_adamw_update', 'multi_lamb_update', 'multi_mp_adamw_update', 'multi_mp_lamb_update', 'quadratic', 'quantize', 'quantize_asym', 'quantize_v2', 'quantized_act', 'quantized_batch_norm', 'quantized_concat', 'quantized_conv', 'quantized_elemwise_add', 'quantized_elemwise_mul', 'quantized_embedding', 'quantized_flatten', 'quantized_fully_connected', 'quantized_pooling', 'quantized_rnn', 'requantize', 'round_ste', 'sign_ste']
 
 def AdaptiveAvgPooling2D(data: NDArray | None = None, output_size: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Average over as many even windows as the output has places; one by default."""
+    """Adaptive average pooling to the given output size, 1 by default."""
 
 def BatchNormWithReLU(data: NDArray | None = None, gamma: NDArray | None = None, beta: NDArray | None = None, moving_mean: NDArray | None = None, moving_var: NDArray | None = None, eps: float = ..., momentum: float = ..., fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ..., cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
-    """Normalize each channel, then cut what is negative."""
+    """Apply `BatchNorm`, then ReLU."""
 
 def BilinearResize2D(data: NDArray | None = None, like: NDArray | None = None, height: int = ..., width: int = ..., scale_height: float | None = ..., scale_width: float | None = ..., mode: Literal['like', 'odd_scale', 'size', 'to_even_down', 'to_even_up', 'to_odd_down', 'to_odd_up'] | str = ..., align_corners: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Resize the last two axes by bilinear interpolation."""
 
 def CTCLoss(data: NDArray | None = None, label: NDArray | None = None, data_lengths: NDArray | None = None, label_lengths: NDArray | None = None, use_data_lengths: bool = ..., use_label_lengths: bool = ..., blank_label: Literal['first', 'last'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Return, for each sequence, minus the log of the probability of its labels."""
+    """Compute the connectionist temporal classification loss of each sequence."""
 
 def DeformableConvolution(data: NDArray | None = None, offset: NDArray | None = None, weight: NDArray | None = None, bias: NDArray | None = None, kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., num_filter: int | None = ..., num_group: int = ..., num_deformable_group: int = ..., workspace: int = ..., no_bias: bool = ..., layout: Literal['NCDHW', 'NCHW', 'NCW'] | str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Convolve with kernel points that `offset` moves by ``(y, x)`` at each place."""
+    """Compute a convolution with kernel points moved by `offset` at each position."""
 
 def DeformablePSROIPooling(data: NDArray | None = None, rois: NDArray | None = None, trans: NDArray | None = None, spatial_scale: float | None = ..., output_dim: int | None = ..., group_size: int | None = ..., pooled_size: int | None = ..., part_size: int = ..., sample_per_part: int = ..., trans_std: float = ..., no_trans: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Average bilinear samples over bins that learned offsets shift, position by position."""
+    """Deformable position-sensitive RoI pooling: average samples of bins with learned offsets."""
 
 def ModulatedDeformableConvolution(data: NDArray | None = None, offset: NDArray | None = None, mask: NDArray | None = None, weight: NDArray | None = None, bias: NDArray | None = None, kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., num_filter: int | None = ..., num_group: int = ..., num_deformable_group: int = ..., workspace: int = ..., no_bias: bool = ..., im2col_step: int = ..., layout: Literal['NCDHW', 'NCHW', 'NCW'] | str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Convolve with kernel points that `offset` moves and `mask` weighs at each place."""
+    """Compute a convolution with kernel points moved by `offset` and weighted by `mask`."""
 
 def MultiBoxDetection(cls_prob: NDArray | None = None, loc_pred: NDArray | None = None, anchor: NDArray | None = None, clip: bool = ..., threshold: float = ..., background_id: int = ..., nms_threshold: float = ..., force_suppress: bool = ..., variances: float | Sequence[float] = ..., nms_topk: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Decode class scores and offsets into rows ``(class, score, xmin, ymin, xmax, ymax)``."""
 
 def MultiBoxPrior(data: NDArray | None = None, sizes: float | Sequence[float] = ..., ratios: float | Sequence[float] = ..., clip: bool = ..., steps: float | Sequence[float] = ..., offsets: float | Sequence[float] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Lay prior boxes of several sizes and ratios over every place of a feature map."""
+    """Generate prior boxes of several sizes and ratios at each position of a feature map."""
 
 def MultiBoxTarget(anchor: NDArray | None = None, label: NDArray | None = None, cls_pred: NDArray | None = None, overlap_threshold: float = ..., ignore_label: float = ..., negative_mining_ratio: float = ..., negative_mining_thresh: float = ..., minimum_negative_samples: int = ..., variances: float | Sequence[float] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Match anchors with labeled boxes: offsets to learn, their mask, and class targets."""
+    """Match anchors with labeled boxes; return target offsets, their mask, and class targets."""
 
 def MultiProposal(cls_prob: NDArray | None = None, bbox_pred: NDArray | None = None, im_info: NDArray | None = None, rpn_pre_nms_top_n: int = ..., rpn_post_nms_top_n: int = ..., threshold: float = ..., rpn_min_size: int = ..., scales: float | Sequence[float] = ..., ratios: float | Sequence[float] = ..., feature_stride: int = ..., output_score: bool = ..., iou_loss: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
     """Propose regions ``(image, x1, y1, x2, y2)`` of a batch from scores and offsets."""
 
 def PSROIPooling(data: NDArray | None = None, rois: NDArray | None = None, spatial_scale: float | None = ..., output_dim: int | None = ..., pooled_size: int | None = ..., group_size: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Average over bins, each from the channels that belong to its place in the grid."""
+    """Position-sensitive RoI pooling: average over bins, each with its own group of channels."""
 
 def Proposal(cls_prob: NDArray | None = None, bbox_pred: NDArray | None = None, im_info: NDArray | None = None, rpn_pre_nms_top_n: int = ..., rpn_post_nms_top_n: int = ..., threshold: float = ..., rpn_min_size: int = ..., scales: float | Sequence[float] = ..., ratios: float | Sequence[float] = ..., feature_stride: int = ..., output_score: bool = ..., iou_loss: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
     """Propose regions ``(0, x1, y1, x2, y2)`` of one image from a network's scores and offsets."""
@@ -54,91 +54,91 @@ def RROIAlign(data: NDArray | None = None, rois: NDArray | None = None, pooled_s
     """Average bilinear samples in rotated regions ``(image, x, y, width, height, degrees)``."""
 
 def SparseEmbedding(data: NDArray | None = None, weight: NDArray | None = None, input_dim: int | None = ..., output_dim: int | None = ..., dtype: Any = ..., deterministic: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Look up rows as `Embedding` does; the gradient is row_sparse."""
+    """Like `Embedding`, with a row_sparse gradient."""
 
 def SyncBatchNorm(data: NDArray | None = None, gamma: NDArray | None = None, beta: NDArray | None = None, moving_mean: NDArray | None = None, moving_var: NDArray | None = None, eps: float = ..., momentum: float = ..., fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., ndev: int = ..., key: str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
-    """Normalize each channel over the batches of all workers of a job, if ``ndev`` is above 1."""
+    """Normalize each channel over the batches of all workers of a job if ``ndev`` is above 1."""
 
 def adamw_update(weight: Any, grad: Any, mean: Any, var: Any, rescale_grad: Any, lr: Any, eta: Any, beta1: Any = ..., beta2: Any = ..., epsilon: Any = ..., wd: Any = ..., clip_gradient: Any = ..., out: Any = ..., name: Any = ..., **kwargs: Any) -> Any:
     """Update a weight by Adam with decoupled decay; `rescale_grad` is a number or an array."""
 
 def allclose(a: NDArray | None = None, b: NDArray | None = None, rtol: float = ..., atol: float = ..., equal_nan: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """1 if ``|a - b| <= atol + rtol * |b|`` everywhere, else 0."""
+    """Return 1 if ``|a - b| <= atol + rtol * |b|`` for all elements, else 0."""
 
 def arange_like(data: NDArray | None = None, start: float = ..., step: float = ..., repeat: int = ..., ctx: str = ..., axis: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Count as far as the array has elements, or along one of its axes."""
+    """Return consecutive numbers: one per element of an array, or of one of its axes."""
 
 def bipartite_matching(data: NDArray | None = None, is_ascend: bool = ..., threshold: float | None = ..., topk: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Match rows with columns greedily by score; gives each its partner, or -1."""
+    """Match rows with columns greedily by score; return the partner of each, or -1."""
 
 def boolean_mask(data: NDArray | None = None, index: NDArray | None = None, axis: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Keep the slices along an axis whose entry in ``index`` is not 0."""
+    """Select the slices along an axis whose element in ``index`` is not 0."""
 
 def box_decode(data: NDArray | None = None, anchors: NDArray | None = None, std0: float = ..., std1: float = ..., std2: float = ..., std3: float = ..., clip: float = ..., format: Literal['center', 'corner'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Apply predicted offsets to anchors and give corner boxes."""
+    """Decode predicted offsets of anchors to corner boxes."""
 
 def box_encode(samples: NDArray | None = None, matches: NDArray | None = None, anchors: NDArray | None = None, refs: NDArray | None = None, means: NDArray | None = None, stds: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
     """Encode matched reference boxes as normalized offsets of anchors, with a mask of positives."""
 
 def box_iou(lhs: NDArray | None = None, rhs: NDArray | None = None, format: Literal['center', 'corner'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Intersection over union of every box of one array with every box of the other."""
+    """Compute the intersection over union of all pairs of boxes of two arrays."""
 
 def box_nms(data: NDArray | None = None, overlap_thresh: float = ..., valid_thresh: float = ..., topk: int = ..., coord_start: int = ..., score_index: int = ..., id_index: int = ..., background_id: int = ..., force_suppress: bool = ..., in_format: Literal['center', 'corner'] | str = ..., out_format: Literal['center', 'corner'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Keep the best-scored of boxes that overlap; survivors come first, by score, then -1 rows."""
+    """Apply non-maximum suppression; survivors come first, by score, then rows of -1."""
 
 def box_non_maximum_suppression(data: NDArray | None = None, overlap_thresh: float = ..., valid_thresh: float = ..., topk: int = ..., coord_start: int = ..., score_index: int = ..., id_index: int = ..., background_id: int = ..., force_suppress: bool = ..., in_format: Literal['center', 'corner'] | str = ..., out_format: Literal['center', 'corner'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Keep the best-scored of boxes that overlap; survivors come first, by score, then -1 rows."""
+    """Apply non-maximum suppression; survivors come first, by score, then rows of -1."""
 
 def calibrate_entropy(hist: NDArray | None = None, hist_edges: NDArray | None = None, num_quantized_bins: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Return the threshold whose clipped, quantized distribution diverges least from a histogram."""
+    """Return the threshold that minimizes the KL divergence of the quantized distribution."""
 
 def count_sketch(data: NDArray | None = None, h: NDArray | None = None, s: NDArray | None = None, out_dim: int | None = ..., processing_batch_size: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Project features: feature i is added, with sign ``s[i]``, to place ``h[i]``."""
+    """Compute the count sketch: add feature i, times ``s[i]``, to element ``h[i]`` of the result."""
 
 def ctc_loss(data: NDArray | None = None, label: NDArray | None = None, data_lengths: NDArray | None = None, label_lengths: NDArray | None = None, use_data_lengths: bool = ..., use_label_lengths: bool = ..., blank_label: Literal['first', 'last'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Return, for each sequence, minus the log of the probability of its labels."""
+    """Compute the connectionist temporal classification loss of each sequence."""
 
 def dequantize(data: NDArray | None = None, min_range: NDArray | None = None, max_range: NDArray | None = None, out_type: Literal['float32'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Return the real numbers that an 8-bit array represents."""
 
 def div_sqrt_dim(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Divide by the square root of the last axis' size, as attention scores want it."""
+    """Divide by the square root of the size of the last axis, as for attention scores."""
 
 def fft(data: NDArray | None = None, compute_size: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Fourier transform of the last axis; real and imaginary parts take turns in the result."""
+    """Compute the Fourier transform of the last axis, with interleaved real and imaginary parts."""
 
 def getnnz(data: NDArray | None = None, axis: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Count the stored values of a csr matrix: of all of it, or with ``axis=1`` of each row."""
+    """Count the stored values of a csr matrix, in total or with ``axis=1`` per row."""
 
 def gradientmultiplier(data: NDArray | None = None, scalar: float = ..., is_int: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Return a copy whose gradient is multiplied by ``scalar``; -1 reverses it."""
 
 def group_adagrad_update(weight: NDArray | None = None, grad: NDArray | None = None, history: NDArray | None = None, lr: float | None = ..., rescale_grad: float = ..., clip_gradient: float = ..., epsilon: float = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Take AdaGrad's step with one history number per row: ``h += mean(g^2)`` over each row."""
+    """Compute AdaGrad's update with one history value per row: ``h += mean(g^2)``."""
 
 def hawkesll(lda: NDArray | None = None, alpha: NDArray | None = None, beta: NDArray | None = None, state: NDArray | None = None, lags: NDArray | None = None, marks: NDArray | None = None, valid_length: NDArray | None = None, max_time: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Log likelihood of Hawkes processes, and their memory at the end of the observation."""
+    """Compute the log likelihood of Hawkes processes, and their final memory."""
 
 def ifft(data: NDArray | None = None, compute_size: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Real part of the inverse Fourier transform, times the length, of interleaved numbers."""
+    """Compute the real part of the unnormalized inverse Fourier transform."""
 
 def index_array(data: NDArray | None = None, axes: int | Sequence[int | None] | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Return for each element its index, or the chosen parts of it."""
+    """Return the index of each element, or selected components of it."""
 
 def index_copy(old_tensor: NDArray | None = None, index_vector: NDArray | None = None, new_tensor: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Return a copy of an array in which some rows are replaced."""
+    """Return a copy of an array with some rows replaced."""
 
 def interleaved_matmul_encdec_qk(queries: NDArray | None = None, keys_values: NDArray | None = None, heads: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Scaled scores of the decoder's queries against the encoder's keys."""
+    """Compute scaled scores of the decoder's queries and the encoder's keys."""
 
 def interleaved_matmul_encdec_valatt(keys_values: NDArray | None = None, attention: NDArray | None = None, heads: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Encoder values weighted by the decoder's attention."""
+    """Compute the encoder's values weighted by the decoder's attention."""
 
 def interleaved_matmul_selfatt_qk(queries_keys_values: NDArray | None = None, heads: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Scaled scores ``Q K^T / sqrt(size)`` of each head, as ``(batch * heads, length, length)``."""
+    """Compute ``Q K^T / sqrt(size)`` of each head, of shape ``(batch * heads, length, length)``."""
 
 def interleaved_matmul_selfatt_valatt(queries_keys_values: NDArray | None = None, attention: NDArray | None = None, heads: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Values weighted by attention, heads side by side again: ``(length, batch, heads * size)``."""
+    """Compute the attention-weighted values, of shape ``(length, batch, heads * size)``."""
 
 def mp_adamw_update(weight: Any, grad: Any, mean: Any, var: Any, weight32: Any, rescale_grad: Any, lr: Any, eta: Any, beta1: Any = ..., beta2: Any = ..., epsilon: Any = ..., wd: Any = ..., clip_gradient: Any = ..., out: Any = ..., name: Any = ..., **kwargs: Any) -> Any:
     """Do `adamw_update` on a half-precision weight with a float32 master copy."""
@@ -156,55 +156,55 @@ def multi_mp_lamb_update(weights: Any, grads: Any, mean: Any, var: Any, weights3
     """Do `multi_lamb_update` on half-precision weights with float32 master copies."""
 
 def quadratic(data: NDArray | None = None, a: float = ..., b: float = ..., c: float = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Quadratic function: ``a x^2 + b x + c``."""
+    """Compute ``a x^2 + b x + c``."""
 
 def quantize(data: NDArray | None = None, min_range: NDArray | None = None, max_range: NDArray | None = None, out_type: Literal['int8', 'uint8'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Quantize to 8 bits within a given range; also return the range that the result represents."""
+    """Quantize to 8 bits within a given range; also return the range of the result."""
 
 def quantize_asym(data: NDArray | None = None, min_calib_range: float | None = ..., max_calib_range: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Quantize to ``data * scale + shift`` in 0 to 255, the ends of the range."""
+    """Quantize the range of the data to 0..255: ``data * scale + shift``."""
 
 def quantize_v2(data: NDArray | None = None, out_type: Literal['auto', 'int8', 'uint8'] | str = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Quantize to 8 bits within a calibrated range, or else the range of the data itself."""
+    """Quantize to 8 bits within a calibrated range, by default that of the data."""
 
 def quantized_act(data: NDArray | None = None, min_data: NDArray | None = None, max_data: NDArray | None = None, act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] | str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Apply ``relu`` to an 8-bit array; the range stays."""
+    """Apply ``relu`` to an 8-bit array; the range is unchanged."""
 
 def quantized_batch_norm(data: NDArray | None = None, gamma: NDArray | None = None, beta: NDArray | None = None, moving_mean: NDArray | None = None, moving_var: NDArray | None = None, min_data: NDArray | None = None, max_data: NDArray | None = None, eps: float = ..., momentum: float = ..., fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ..., cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Normalize 8-bit images by the moving statistics, to a calibrated range."""
+    """Normalize 8-bit images by the running statistics, with a calibrated result range."""
 
 def quantized_concat(*data: NDArray | Sequence[NDArray], num_args: int | None = ..., dim: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Join 8-bit arrays; the result has the range that holds all of them."""
+    """Concatenate 8-bit arrays; the range of the result covers all of them."""
 
 def quantized_conv(data: NDArray | None = None, weight: NDArray | None = None, bias: NDArray | None = None, min_data: NDArray | None = None, max_data: NDArray | None = None, min_weight: NDArray | None = None, max_weight: NDArray | None = None, min_bias: NDArray | None = None, max_bias: NDArray | None = None, kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., num_filter: int | None = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | str | None = ..., cudnn_off: bool = ..., layout: Literal['NCDHW', 'NCHW', 'NCW', 'NDHWC', 'NHWC'] | str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
     """Convolve 8-bit data with 8-bit weights; return 32-bit sums and the range of 32 bits."""
 
 def quantized_elemwise_add(lhs: NDArray | None = None, rhs: NDArray | None = None, lhs_min: NDArray | None = None, lhs_max: NDArray | None = None, rhs_min: NDArray | None = None, rhs_max: NDArray | None = None, min_calib_range: float | None = ..., max_calib_range: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Add 8-bit arrays; the sum has 32 bits and a range that holds both, or 8 calibrated ones."""
+    """Add 8-bit arrays; the result has 32 bits, or 8 bits with a calibrated range."""
 
 def quantized_elemwise_mul(lhs: NDArray | None = None, rhs: NDArray | None = None, lhs_min: NDArray | None = None, lhs_max: NDArray | None = None, rhs_min: NDArray | None = None, rhs_max: NDArray | None = None, min_calib_range: float | None = ..., max_calib_range: float | None = ..., enable_float_output: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
-    """Multiply 8-bit arrays; the product has 32 bits, 8 calibrated ones, or is float32."""
+    """Multiply 8-bit arrays; the result has 32 bits, 8 bits with a calibrated range, or is float32."""
 
 def quantized_embedding(data: NDArray | None = None, weight: NDArray | None = None, min_weight: NDArray | None = None, max_weight: NDArray | None = None, input_dim: int | None = ..., output_dim: int | None = ..., dtype: Any = ..., sparse_grad: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Look up a row of 8-bit weights for each index; the range stays."""
+    """Look up rows of 8-bit weights; the range is unchanged."""
 
 def quantized_flatten(data: NDArray | None = None, min_data: NDArray | None = None, max_data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Make all axes but the first one; the range stays."""
+    """Flatten all axes but the first; the range is unchanged."""
 
 def quantized_fully_connected(data: NDArray | None = None, weight: NDArray | None = None, bias: NDArray | None = None, min_data: NDArray | None = None, max_data: NDArray | None = None, min_weight: NDArray | None = None, max_weight: NDArray | None = None, min_bias: NDArray | None = None, max_bias: NDArray | None = None, num_hidden: int | None = ..., no_bias: bool = ..., flatten: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
     """Apply a linear transformation to 8-bit data; return 32-bit sums and the range of 32 bits."""
 
 def quantized_pooling(data: NDArray | None = None, min_data: NDArray | None = None, max_data: NDArray | None = None, kernel: int | Sequence[int | None] = ..., pool_type: Literal['avg', 'lp', 'max', 'sum'] | str = ..., global_pool: bool = ..., cudnn_off: bool = ..., pooling_convention: Literal['full', 'same', 'valid'] | str = ..., stride: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., p_value: int | None = ..., count_include_pad: bool | None = ..., layout: Literal['NCDHW', 'NCHW', 'NCW', 'NDHWC', 'NHWC', 'NWC'] | str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Pool 8-bit images by their maximum or mean; the range stays."""
+    """Max or average pooling of 8-bit images; the range is unchanged."""
 
 def quantized_rnn(data: NDArray | None = None, parameters: NDArray | None = None, state: NDArray | None = None, state_cell: NDArray | None = None, data_scale: NDArray | None = None, data_shift: NDArray | None = None, state_size: int | None = ..., num_layers: int | None = ..., bidirectional: bool = ..., mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'] | str | None = ..., p: float = ..., state_outputs: bool = ..., projection_size: int | None = ..., lstm_state_clip_min: float | None = ..., lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ..., quantized: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
     """Run LSTM layers over 8-bit sequences; results are float32."""
 
 def requantize(data: NDArray | None = None, min_range: NDArray | None = None, max_range: NDArray | None = None, out_type: Literal['auto', 'int8', 'uint8'] | str = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Narrow 32-bit results to 8 bits, within a calibrated range or that of the data itself."""
+    """Convert 32-bit results to 8 bits, within a calibrated range or that of the data."""
 
 def round_ste(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Round halves away from zero; the gradient passes straight through."""
+    """Round halves away from zero; the gradient is that of the identity."""
 
 def sign_ste(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Sign: -1, 0 or 1; the gradient passes straight through."""
+    """Sign: -1, 0 or 1; the gradient is that of the identity."""

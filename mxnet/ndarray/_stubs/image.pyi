@@ -12,7 +12,7 @@ def adjust_lighting(data: NDArray | None = None, alpha: float | Sequence[float] 
     """Add the principal colors of natural images, in three given amounts."""
 
 def crop(data: NDArray | None = None, x: int | None = ..., y: int | None = ..., width: int | None = ..., height: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Cut out a rectangle whose upper left corner is ``(x, y)``."""
+    """Crop a rectangle with the upper left corner ``(x, y)``."""
 
 def flip_left_right(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Mirror an image from left to right."""
@@ -21,7 +21,7 @@ def flip_top_bottom(data: NDArray | None = None, out: Any = None, name: str | No
     """Turn an image upside down."""
 
 def normalize(data: NDArray | None = None, mean: float | Sequence[float] = ..., std: float | Sequence[float] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Subtract each channel's mean and divide by its deviation; channels come first."""
+    """Subtract each channel's mean and divide by its standard deviation; channels come first."""
 
 def random_brightness(data: NDArray | None = None, min_factor: float | None = ..., max_factor: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Multiply an image by a random factor."""
@@ -51,4 +51,4 @@ def resize(data: NDArray | None = None, size: int | Sequence[int | None] = ..., 
     """Resize an image to ``(width, height)``; `interp` is OpenCV's number, 1 is bilinear."""
 
 def to_tensor(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Turn an image of 0..255 into ``(channels, height, width)`` float32 of 0..1."""
+    """Convert an image in 0..255 to ``(channels, height, width)`` float32 in 0..1."""

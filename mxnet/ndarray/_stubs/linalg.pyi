@@ -12,31 +12,31 @@ def det(A: NDArray | None = None, out: Any = None, name: str | None = None, **kw
     """Compute determinants; one matrix gives shape (1,)."""
 
 def extractdiag(A: NDArray | None = None, offset: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Take a diagonal: the main one, or one above (`offset` > 0) or below it."""
+    """Extract a diagonal: the main one, or one above (`offset` > 0) or below it."""
 
 def extracttrian(A: NDArray | None = None, offset: int = ..., lower: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Flatten a lower triangle row by row, or an upper one column by column."""
+    """Flatten a lower triangle by rows, or an upper one by columns."""
 
 def gelqf(A: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
     """Factor ``A = L Q`` with lower triangular L and orthonormal rows in Q; return Q and L."""
 
 def gemm(A: NDArray | None = None, B: NDArray | None = None, C: NDArray | None = None, transpose_a: bool = ..., transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Multiply matrices and add a third: ``alpha op(A) op(B) + beta C``."""
+    """Compute ``alpha op(A) op(B) + beta C``."""
 
 def gemm2(A: NDArray | None = None, B: NDArray | None = None, transpose_a: bool = ..., transpose_b: bool = ..., alpha: float = ..., axis: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Multiply matrices: ``alpha op(A) op(B)``; `axis` is where the rows stand."""
+    """Compute ``alpha op(A) op(B)``; `axis` is the axis of the rows."""
 
 def inverse(A: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Invert matrices; a singular one is an error."""
+    """Invert matrices; raise for singular ones."""
 
 def makediag(A: NDArray | None = None, offset: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Make matrices that are zero but on one diagonal."""
+    """Create matrices with one nonzero diagonal."""
 
 def maketrian(A: NDArray | None = None, offset: int = ..., lower: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Make triangular matrices from their elements in the order of `extracttrian`."""
+    """Create triangular matrices from elements in the order of `extracttrian`."""
 
 def potrf(A: NDArray | None = None, lower: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Factor positive definite matrices after Cholesky: lower triangular B with ``B B^T = A``."""
+    """Cholesky factorization of positive definite matrices: lower triangular B with ``B B^T = A``."""
 
 def potri(A: NDArray | None = None, lower: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Invert matrices given by their Cholesky factor: ``(A A^T)^-1`` of lower triangular A."""

@@ -13,13 +13,13 @@ class NDArrayMethods(Handle):
         """Merge all axes but the first."""
 
     def Pad(self, mode: Literal['constant', 'edge', 'reflect'] | str | None = ..., pad_width: int | Sequence[int | None] | None = ..., constant_value: float = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Widen the trailing axes of a 4-D or 5-D array, before and after each."""
+        """Pad the spatial axes of a 4-D or 5-D array."""
 
     def Reshape(self, shape: int | Sequence[int | None] = ..., reverse: bool = ..., target_shape: int | Sequence[int | None] = ..., keep_highest: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Give the array another shape of as many elements."""
+        """Change the shape of the array; the number of elements is unchanged."""
 
     def SliceChannel(self, num_outputs: int | None = ..., axis: int = ..., squeeze_axis: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
-        """Split an axis into equal parts; ``squeeze_axis`` removes it where parts have size 1."""
+        """Split an axis into equal parts; ``squeeze_axis`` removes the axis if parts have size 1."""
 
     def SwapAxis(self, dim1: int = ..., dim2: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Exchange two axes."""
@@ -74,34 +74,34 @@ class NDArrayMethods(Handle):
         """Inverse hyperbolic tangent, for ``|x| < 1``."""
 
     def argmax(self, axis: int | None = ..., keepdims: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Index of the first maximum along an axis, in the array's dtype."""
+        """Return the index of the first maximum along an axis, in the array's dtype."""
 
     def argmax_channel(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Index of the maximum along axis 1, the channels."""
+        """Return the index of the maximum along axis 1, the channels."""
 
     def argmin(self, axis: int | None = ..., keepdims: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Index of the first minimum along an axis, in the array's dtype."""
+        """Return the index of the first minimum along an axis, in the array's dtype."""
 
     def argsort(self, axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Return the indices that would sort along an axis, as float32 unless specified otherwise."""
 
     def broadcast_axes(self, axis: int | Sequence[int | None] = ..., size: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Stretch the given axes, which have size 1, to the given sizes."""
+        """Broadcast the given axes, which have size 1, to the given sizes."""
 
     def broadcast_axis(self, axis: int | Sequence[int | None] = ..., size: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Stretch the given axes, which have size 1, to the given sizes."""
+        """Broadcast the given axes, which have size 1, to the given sizes."""
 
     def cbrt(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Cube root."""
 
     def ceil(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Smallest integer not below."""
+        """Ceiling: smallest integer not below."""
 
     def choose_element_0index(self, index: NDArray | None = None, axis: int | None = ..., keepdims: bool = ..., mode: Literal['clip', 'wrap'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Pick one element along an axis by its index, for each place of the other axes."""
+        """Pick one element along an axis for each position of the other axes."""
 
     def clip(self, a_min: float | None = ..., a_max: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Limit values to ``[a_min, a_max]``; the gradient passes at the limits and between them."""
+        """Clamp elements to ``[a_min, a_max]``; the gradient is 1 inside and at the limits."""
 
     def cos(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Cosine of radians."""
@@ -110,16 +110,16 @@ class NDArrayMethods(Handle):
         """Hyperbolic cosine."""
 
     def crop(self, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Take ``begin:end:step`` of the leading axes; None means an open end."""
+        """Slice the leading axes by ``begin:end:step``; None means an open end."""
 
     def degrees(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Radians to degrees."""
 
     def depth_to_space(self, block_size: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Move blocks of channels into height and width."""
+        """Rearrange blocks of channels into height and width."""
 
     def diag(self, k: int = ..., axis1: int = ..., axis2: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Take the ``k``-th diagonal of two axes, or make a diagonal matrix of a vector."""
+        """Extract the ``k``-th diagonal of two axes, or create a diagonal matrix from a vector."""
 
     def exp(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Exponential: ``e^x``."""
@@ -131,10 +131,10 @@ class NDArrayMethods(Handle):
         """Nearest integer toward zero."""
 
     def flip(self, axis: int | Sequence[int | None] | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Turn the order of elements around along axes."""
+        """Reverse the order of elements along axes."""
 
     def floor(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Largest integer not above."""
+        """Floor: largest integer not above."""
 
     def log(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Natural logarithm."""
@@ -149,7 +149,7 @@ class NDArrayMethods(Handle):
         """Logarithm to base 2."""
 
     def log_softmax(self, axis: int = ..., temperature: float | None = ..., dtype: Literal['float16', 'float32', 'float64'] | str | None = ..., use_length: bool | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Return the logarithm of `softmax`, computed without loss of digits."""
+        """Compute the logarithm of the softmax in a numerically stable way."""
 
     def max(self, axis: int | Sequence[int | None] | None = ..., keepdims: bool = ..., exclude: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Maximum over axes; the gradient goes to every element that equals it."""
@@ -173,19 +173,19 @@ class NDArrayMethods(Handle):
         """Sum over axes with NaN as 0."""
 
     def norm(self, ord: int = ..., axis: int | Sequence[int | None] | None = ..., out_dtype: Any | None = ..., keepdims: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """L1 norm ``sum |x|`` or L2 norm ``sqrt(sum x^2)`` over axes."""
+        """Compute the L1 norm ``sum |x|`` or the L2 norm ``sqrt(sum x^2)`` over axes."""
 
     def one_hot(self, depth: int | None = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Return rows of ``off_value`` with ``on_value`` at each index; nothing is on outside."""
+        """Encode indices as one-hot vectors; indices out of range give vectors of ``off_value``."""
 
     def ones_like(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Return ones of the array's shape and dtype."""
 
     def pad(self, mode: Literal['constant', 'edge', 'reflect'] | str | None = ..., pad_width: int | Sequence[int | None] | None = ..., constant_value: float = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Widen the trailing axes of a 4-D or 5-D array, before and after each."""
+        """Pad the spatial axes of a 4-D or 5-D array."""
 
     def pick(self, index: NDArray | None = None, axis: int | None = ..., keepdims: bool = ..., mode: Literal['clip', 'wrap'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Pick one element along an axis by its index, for each place of the other axes."""
+        """Pick one element along an axis for each position of the other axes."""
 
     def prod(self, axis: int | Sequence[int | None] | None = ..., keepdims: bool = ..., exclude: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Product over axes."""
@@ -206,16 +206,16 @@ class NDArrayMethods(Handle):
         """Repeat each element; without an axis the array is flattened first."""
 
     def reshape_like(self, rhs: NDArray | None = None, lhs_begin: int | None = ..., lhs_end: int | None = ..., rhs_begin: int | None = ..., rhs_end: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Give the first array the shape of the second, or only some axes the sizes of some."""
+        """Reshape the first array to the shape of the second, completely or for ranges of axes."""
 
     def reverse(self, axis: int | Sequence[int | None] | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Turn the order of elements around along axes."""
+        """Reverse the order of elements along axes."""
 
     def rint(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Nearest integer; halves go down."""
+        """Nearest integer, halves down."""
 
     def round(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Nearest integer; halves go away from zero."""
+        """Nearest integer, halves away from zero."""
 
     def rsqrt(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Reciprocal square root: ``1 / sqrt(x)``."""
@@ -239,28 +239,28 @@ class NDArrayMethods(Handle):
         """Return the number of elements as an array."""
 
     def slice(self, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Take ``begin:end:step`` of the leading axes; None means an open end."""
+        """Slice the leading axes by ``begin:end:step``; None means an open end."""
 
     def slice_axis(self, axis: int | None = ..., begin: int | None = ..., end: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Take ``begin:end`` of one axis; negative numbers count from its end."""
+        """Slice one axis by ``begin:end``."""
 
     def slice_like(self, shape_like: NDArray | None = None, axes: int | Sequence[int | None] | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Cut the array to the sizes of another, on all axes or on those given; on none for None."""
+        """Slice the array to the sizes of another, on all or given axes; None: on no axis."""
 
     def softmax(self, length: NDArray | None = None, axis: int = ..., temperature: float | None = ..., dtype: Literal['float16', 'float32', 'float64'] | str | None = ..., use_length: bool | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Turn numbers along an axis into shares of 1: ``exp(x / t) / sum(exp(x / t))``."""
+        """Compute the softmax along an axis: ``exp(x / t) / sum(exp(x / t))``."""
 
     def softmin(self, axis: int = ..., temperature: float | None = ..., dtype: Literal['float16', 'float32', 'float64'] | str | None = ..., use_length: bool | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Return the softmax of the negative: the smallest number gets the largest share."""
+        """Compute the softmax of the negated input."""
 
     def sort(self, axis: int | None = ..., is_ascend: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Sort along an axis; ``axis=None`` sorts all elements into one line."""
+        """Sort along an axis, or the flattened array."""
 
     def space_to_depth(self, block_size: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Move blocks of height and width into channels."""
+        """Rearrange blocks of height and width into channels."""
 
     def split(self, num_outputs: int | None = ..., axis: int = ..., squeeze_axis: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
-        """Split an axis into equal parts; ``squeeze_axis`` removes it where parts have size 1."""
+        """Split an axis into equal parts; ``squeeze_axis`` removes the axis if parts have size 1."""
 
     def sqrt(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Square root."""
@@ -269,16 +269,16 @@ class NDArrayMethods(Handle):
         """Square: ``x * x``."""
 
     def sum(self, axis: int | Sequence[int | None] | None = ..., keepdims: bool = ..., exclude: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Sum over axes; without axes over all, with the shape ``(1,)``."""
+        """Sum over axes; by default over all, with result shape ``(1,)``."""
 
     def sum_axis(self, axis: int | Sequence[int | None] | None = ..., keepdims: bool = ..., exclude: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Sum over axes; without axes over all, with the shape ``(1,)``."""
+        """Sum over axes; by default over all, with result shape ``(1,)``."""
 
     def swapaxes(self, dim1: int = ..., dim2: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Exchange two axes."""
 
     def take(self, indices: NDArray | None = None, axis: int = ..., mode: Literal['clip', 'raise', 'wrap'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Take slices along an axis; indices out of range are clipped, wrapped or refused."""
+        """Take slices along an axis; indices out of range are clipped, wrapped, or raise an error."""
 
     def tan(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Tangent of radians."""
@@ -287,10 +287,10 @@ class NDArrayMethods(Handle):
         """Hyperbolic tangent."""
 
     def tile(self, reps: int | Sequence[int | None] | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Put copies of the array side by side, ``reps`` times along each axis."""
+        """Repeat the array ``reps`` times along each axis."""
 
     def topk(self, axis: int | None = ..., k: int = ..., ret_typ: Literal['both', 'indices', 'mask', 'value'] | str = ..., is_ascend: bool = ..., dtype: Any = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
-        """Find the ``k`` largest (or, ascending, smallest) along an axis: where or what they are."""
+        """Find the ``k`` largest (or smallest) elements along an axis."""
 
     def trunc(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Nearest integer toward zero."""

@@ -42,28 +42,28 @@ def normal_like(data: NDArray | None = None, loc: float = ..., scale: float = ..
     """Draw from a normal distribution with the given mean and standard deviation, in the shape and type of `data`."""
 
 def pdf_dirichlet(sample: NDArray | None = None, alpha: NDArray | None = None, is_log: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Give the density of a Dirichlet distribution, whose samples lie on the last axis."""
+    """Return the density of a Dirichlet distribution, with samples along the last axis."""
 
 def pdf_exponential(sample: NDArray | None = None, lam: NDArray | None = None, is_log: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Give the density ``lam exp(-lam x)``."""
+    """Return the density of an exponential distribution: ``lam exp(-lam x)``."""
 
 def pdf_gamma(sample: NDArray | None = None, alpha: NDArray | None = None, beta: NDArray | None = None, is_log: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Give the density of a gamma distribution of shape `alpha` and rate `beta`."""
+    """Return the density of a gamma distribution with shape `alpha` and rate `beta`."""
 
 def pdf_generalized_negative_binomial(sample: NDArray | None = None, mu: NDArray | None = None, alpha: NDArray | None = None, is_log: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Give the probability of a count of mean `mu` and dispersion `alpha`."""
+    """Return the probability of a count in a negative binomial distribution (`mu`, `alpha`)."""
 
 def pdf_negative_binomial(sample: NDArray | None = None, k: NDArray | None = None, p: NDArray | None = None, is_log: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Give the probability of so many failures before `k` successes of probability `p`."""
+    """Return the probability of a number of failures before `k` successes of probability `p`."""
 
 def pdf_normal(sample: NDArray | None = None, mu: NDArray | None = None, sigma: NDArray | None = None, is_log: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Give the density of a normal distribution of mean `mu` and deviation `sigma`."""
+    """Return the density of a normal distribution with mean `mu` and deviation `sigma`."""
 
 def pdf_poisson(sample: NDArray | None = None, lam: NDArray | None = None, is_log: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Give the probability of a count in a Poisson distribution of mean `lam`."""
+    """Return the probability of a count in a Poisson distribution with mean `lam`."""
 
 def pdf_uniform(sample: NDArray | None = None, low: NDArray | None = None, high: NDArray | None = None, is_log: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Give the density ``1 / (high - low)``, wherever the sample lies."""
+    """Return the density ``1 / (high - low)`` for all samples, also outside the interval."""
 
 def poisson(lam: Any = ..., shape: Any = ..., dtype: Any = ..., ctx: Any = ..., out: Any = ..., **kwargs: Any) -> Any:
     """Draw counts from a Poisson distribution of mean `lam`, as floating-point numbers."""
@@ -84,4 +84,4 @@ def uniform(low: Any = ..., high: Any = ..., shape: Any = ..., dtype: Any = ...,
     """Draw evenly from [`low`, `high`)."""
 
 def uniform_like(data: NDArray | None = None, low: float = ..., high: float = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Draw evenly from [`low`, `high`), in the shape and type of `data`."""
+    """Draw uniformly from [`low`, `high`), in the shape and type of `data`."""

@@ -9,40 +9,40 @@ from mxnet.ndarray.ndarray import NDArray
 __all__ = ['ElementWiseSum', 'Embedding', 'FullyConnected', 'LinearRegressionOutput', 'LogisticRegressionOutput', 'MAERegressionOutput', '_contrib_round_ste', '_contrib_sign_ste', 'abs', 'adagrad_update', 'adam_update', 'add_n', 'arccos', 'arccosh', 'arcsin', 'arcsinh', 'arctan', 'arctanh', 'broadcast_add', 'broadcast_div', 'broadcast_minus', 'broadcast_mul', 'broadcast_plus', 'broadcast_sub', 'cbrt', 'ceil', 'clip', 'concat', 'cos', 'cosh', 'degrees', 'dot', 'elemwise_add', 'elemwise_div', 'elemwise_mul', 'elemwise_sub', 'exp', 'expm1', 'fix', 'floor', 'ftrl_update', 'gamma', 'gammaln', 'log', 'log10', 'log1p', 'log2', 'make_loss', 'mean', 'negative', 'norm', 'radians', 'relu', 'retain', 'rint', 'round', 'rsqrt', 'sgd_mom_update', 'sgd_update', 'sigmoid', 'sign', 'sin', 'sinh', 'slice', 'sqrt', 'square', 'stop_gradient', 'sum', 'tan', 'tanh', 'trunc', 'where', 'zeros_like']
 
 def ElementWiseSum(*args: NDArray | Sequence[NDArray], out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Sum of any number of arrays of one shape and dtype."""
+    """Compute the sum of arrays of the same shape and dtype."""
 
 def Embedding(data: NDArray | None = None, weight: NDArray | None = None, input_dim: int | None = ..., output_dim: int | None = ..., dtype: Any = ..., sparse_grad: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Look up a row of ``weight`` for each index; indices out of range are clipped."""
+    """Look up the row of ``weight`` for each index; indices out of range are clipped."""
 
 def FullyConnected(data: NDArray | None = None, weight: NDArray | None = None, bias: NDArray | None = None, num_hidden: int | None = ..., no_bias: bool = ..., flatten: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Apply a linear transformation: ``y = x W^T + b``; by default all axes but 0 are one."""
+    """Apply a linear transformation ``y = x W^T + b`` to the data, by default flattened to 2-D."""
 
 def LinearRegressionOutput(data: NDArray | None = None, label: NDArray | None = None, grad_scale: float = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Return data; its gradient is that of half the squared error: ``x - label``."""
+    """Return the data; the gradient is that of half the squared error: ``x - label``."""
 
 def LogisticRegressionOutput(data: NDArray | None = None, label: NDArray | None = None, grad_scale: float = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Return the sigmoid of data; its gradient is that of the cross entropy: ``p - label``."""
+    """Compute the sigmoid; the gradient is that of the cross entropy: ``p - label``."""
 
 def MAERegressionOutput(data: NDArray | None = None, label: NDArray | None = None, grad_scale: float = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Return data; its gradient is that of the absolute error: ``sign(x - label)``."""
+    """Return the data; the gradient is that of the absolute error: ``sign(x - label)``."""
 
 def _contrib_round_ste(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Round halves away from zero; the gradient passes straight through."""
+    """Round halves away from zero; the gradient is that of the identity."""
 
 def _contrib_sign_ste(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Sign: -1, 0 or 1; the gradient passes straight through."""
+    """Sign: -1, 0 or 1; the gradient is that of the identity."""
 
 def abs(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Absolute value; its gradient at 0 is 0."""
 
 def adagrad_update(weight: NDArray | None = None, grad: NDArray | None = None, history: NDArray | None = None, lr: float | None = ..., epsilon: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Divide by the root of all squares so far: ``h += g^2``;  ``w -= lr g / sqrt(h + eps)``."""
+    """Compute AdaGrad's update: ``h += g^2``;  ``w -= lr g / sqrt(h + eps)``."""
 
 def adam_update(weight: NDArray | None = None, grad: NDArray | None = None, mean: NDArray | None = None, var: NDArray | None = None, lr: float | None = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Take Adam's step; the caller puts bias correction into ``lr``."""
+    """Compute Adam's update; the caller includes the bias correction in ``lr``."""
 
 def add_n(*args: NDArray | Sequence[NDArray], out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Sum of any number of arrays of one shape and dtype."""
+    """Compute the sum of arrays of the same shape and dtype."""
 
 def arccos(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Inverse cosine, in ``[0, pi]``."""
@@ -66,7 +66,7 @@ def broadcast_add(lhs: NDArray | None = None, rhs: NDArray | None = None, out: A
     """Sum of two arrays."""
 
 def broadcast_div(lhs: NDArray | None = None, rhs: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Quotient of two arrays; integers are cut toward zero."""
+    """Quotient of two arrays; integer quotients are truncated."""
 
 def broadcast_minus(lhs: NDArray | None = None, rhs: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Difference of two arrays."""
@@ -84,13 +84,13 @@ def cbrt(data: NDArray | None = None, out: Any = None, name: str | None = None, 
     """Cube root."""
 
 def ceil(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Smallest integer not below."""
+    """Ceiling: smallest integer not below."""
 
 def clip(data: NDArray | None = None, a_min: float | None = ..., a_max: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Limit values to ``[a_min, a_max]``; the gradient passes at the limits and between them."""
+    """Clamp elements to ``[a_min, a_max]``; the gradient is 1 inside and at the limits."""
 
 def concat(*data: NDArray | Sequence[NDArray], dim: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Join arrays along an axis."""
+    """Concatenate arrays along an axis."""
 
 def cos(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Cosine of radians."""
@@ -102,19 +102,19 @@ def degrees(data: NDArray | None = None, out: Any = None, name: str | None = Non
     """Radians to degrees."""
 
 def dot(lhs: NDArray | None = None, rhs: NDArray | None = None, transpose_a: bool = ..., transpose_b: bool = ..., forward_stype: Literal['default', 'row_sparse', 'csr'] | str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Sum products over the last axis of ``lhs`` and the first of ``rhs``."""
+    """Compute the dot product over the last axis of ``lhs`` and the first axis of ``rhs``."""
 
 def elemwise_add(lhs: NDArray | None = None, rhs: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Sum of two arrays. Both arrays have one shape."""
+    """Sum of two arrays. Both arrays have the same shape."""
 
 def elemwise_div(lhs: NDArray | None = None, rhs: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Quotient of two arrays; integers are cut toward zero. Both arrays have one shape."""
+    """Quotient of two arrays; integer quotients are truncated. Both arrays have the same shape."""
 
 def elemwise_mul(lhs: NDArray | None = None, rhs: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Product of two arrays. Both arrays have one shape."""
+    """Product of two arrays. Both arrays have the same shape."""
 
 def elemwise_sub(lhs: NDArray | None = None, rhs: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Difference of two arrays. Both arrays have one shape."""
+    """Difference of two arrays. Both arrays have the same shape."""
 
 def exp(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Exponential: ``e^x``."""
@@ -126,10 +126,10 @@ def fix(data: NDArray | None = None, out: Any = None, name: str | None = None, *
     """Nearest integer toward zero."""
 
 def floor(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Largest integer not above."""
+    """Floor: largest integer not above."""
 
 def ftrl_update(weight: NDArray | None = None, grad: NDArray | None = None, z: NDArray | None = None, n: NDArray | None = None, lr: float | None = ..., lamda1: float = ..., beta: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Follow the regularized leader: small weights become exactly 0; ``g = clip(rescale g)``."""
+    """Compute FTRL's update, with sparse weights; ``g = clip(rescale g)``."""
 
 def gamma(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Gamma function: ``gamma(n) = (n - 1)!``."""
@@ -150,7 +150,7 @@ def log2(data: NDArray | None = None, out: Any = None, name: str | None = None, 
     """Logarithm to base 2."""
 
 def make_loss(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Return a copy whose gradient is 1 whatever comes from above: the end of a graph."""
+    """Return a copy whose gradient is 1, whatever the incoming gradient: a loss."""
 
 def mean(data: NDArray | None = None, axis: int | Sequence[int | None] | None = ..., keepdims: bool = ..., exclude: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Mean over axes."""
@@ -159,7 +159,7 @@ def negative(data: NDArray | None = None, out: Any = None, name: str | None = No
     """Change of sign."""
 
 def norm(data: NDArray | None = None, ord: int = ..., axis: int | Sequence[int | None] | None = ..., out_dtype: Any | None = ..., keepdims: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """L1 norm ``sum |x|`` or L2 norm ``sqrt(sum x^2)`` over axes."""
+    """Compute the L1 norm ``sum |x|`` or the L2 norm ``sqrt(sum x^2)`` over axes."""
 
 def radians(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Degrees to radians."""
@@ -168,22 +168,22 @@ def relu(data: NDArray | None = None, out: Any = None, name: str | None = None, 
     """Rectified linear unit: ``max(x, 0)``."""
 
 def retain(data: NDArray | None = None, indices: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Keep the rows of the given numbers; all others become zero."""
+    """Keep the rows at the given indices; all others become zero."""
 
 def rint(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Nearest integer; halves go down."""
+    """Nearest integer, halves down."""
 
 def round(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Nearest integer; halves go away from zero."""
+    """Nearest integer, halves away from zero."""
 
 def rsqrt(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Reciprocal square root: ``1 / sqrt(x)``."""
 
 def sgd_mom_update(weight: NDArray | None = None, grad: NDArray | None = None, mom: NDArray | None = None, lr: float | None = ..., momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Descend with momentum: ``m = mu m - lr (clip(rescale g) + wd w)``;  ``w += m``."""
+    """Compute SGD with momentum: ``m = mu m - lr (clip(rescale g) + wd w)``;  ``w += m``."""
 
 def sgd_update(weight: NDArray | None = None, grad: NDArray | None = None, lr: float | None = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Descend along the gradient: ``w = (1 - lr wd) w - lr clip(rescale g)``."""
+    """Compute the SGD update: ``w = (1 - lr wd) w - lr clip(rescale g)``."""
 
 def sigmoid(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Logistic function: ``1 / (1 + e^-x)``."""
@@ -198,7 +198,7 @@ def sinh(data: NDArray | None = None, out: Any = None, name: str | None = None, 
     """Hyperbolic sine."""
 
 def slice(data: NDArray | None = None, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Take ``begin:end:step`` of the leading axes; None means an open end."""
+    """Slice the leading axes by ``begin:end:step``; None means an open end."""
 
 def sqrt(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Square root."""
@@ -207,10 +207,10 @@ def square(data: NDArray | None = None, out: Any = None, name: str | None = None
     """Square: ``x * x``."""
 
 def stop_gradient(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Return a copy through which no gradient flows."""
+    """Return a copy with zero gradient."""
 
 def sum(data: NDArray | None = None, axis: int | Sequence[int | None] | None = ..., keepdims: bool = ..., exclude: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Sum over axes; without axes over all, with the shape ``(1,)``."""
+    """Sum over axes; by default over all, with result shape ``(1,)``."""
 
 def tan(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Tangent of radians."""
@@ -222,7 +222,7 @@ def trunc(data: NDArray | None = None, out: Any = None, name: str | None = None,
     """Nearest integer toward zero."""
 
 def where(condition: NDArray | None = None, x: NDArray | None = None, y: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Take from ``x`` where the condition is not 0, else from ``y``; a vector selects rows."""
+    """Select elements of ``x`` if the condition is not 0, else of ``y``; a vector selects rows."""
 
 def zeros_like(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Return zeros of the array's shape and dtype."""

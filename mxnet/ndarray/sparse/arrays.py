@@ -1,8 +1,8 @@
 """`CSRNDArray` and `RowSparseNDArray`: arrays that store only some of their elements.
 
-They have no dense tensor: `_data` stays None. In a recorded graph a sparse array is represented by
-`_ghost`, a tensor of its dense shape: of a leaf it carries gradients only and takes
-no memory, of a result it is the dense form.
+They have no dense tensor: `_data` is None. In a recorded graph a sparse array is represented by
+`_ghost`, a tensor of its dense shape: for a leaf an expanded tensor without memory that only
+carries gradients, for a result the dense form.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
     from ...context import Context
 
-# Warnings that a sparse array is handled in its dense form, issued once for each case.
+# Warnings about dense fallbacks, each issued once.
 _warned: set[str] = set()
 _ADVICE = (
-    "The result is right, but it takes the memory and time of dense arrays. Set the environment "
+    "The result is correct, but uses the memory and time of dense arrays. Set the environment "
     "variable MXNET_STORAGE_FALLBACK_LOG_VERBOSE to 0 to suppress this warning."
 )
 
@@ -66,7 +66,7 @@ def warn_of_operator(
 
 
 def warn_of_copy(source: str, target: str) -> None:
-    """Warn that a copy between storage types makes a temporary dense or sparse array."""
+    """Warn that a copy between storage types creates a temporary array."""
     _warn_once(
         f"Storage fallback detected: copy from {source} storage type to {target} storage type."
     )
@@ -77,7 +77,7 @@ Sparse = TypeVar("Sparse", bound="BaseSparseNDArray")
 
 
 class NotSupportedForSparseNDArray(MXNetError):
-    """A method of dense arrays was called on a sparse one."""
+    """Raised if a method of dense arrays is called on a sparse one."""
 
     def __init__(self, function: Any, alias: str | None = None, *args: Any) -> None:
         name, kinds = function.__name__, ", ".join(str(type(a)) for a in args)
@@ -89,14 +89,14 @@ class NotSupportedForSparseNDArray(MXNetError):
 
 
 class BaseSparseNDArray(NDArray):
-    """Base class of csr and row_sparse arrays, which `mx.nd.sparse.csr_matrix` and others make.
+    """Base class of csr and row_sparse arrays.
 
     Parameters
     ----------
     handle
-        Another array of the same kind, whose parts the new one shares.
+        An array of the same class whose components the new one shares.
     writable
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> isinstance(mx.nd.sparse.zeros("csr", (2, 2)), mx.nd.sparse.BaseSparseNDArray)
     True
@@ -134,8 +134,8 @@ class BaseSparseNDArray(NDArray):
             return
         if type(handle) is not type(self):
             raise TypeError(
-                f"{type(self).__name__} takes another {type(self).__name__}; make one from parts "
-                "with mx.nd.sparse.csr_matrix or mx.nd.sparse.row_sparse_array."
+                f"{type(self).__name__} takes another {type(self).__name__}; create one with "
+                "mx.nd.sparse.csr_matrix or mx.nd.sparse.row_sparse_array."
             )
         self._set(handle._shape, *handle._parts())
         set_empty(self)
@@ -153,7 +153,7 @@ class BaseSparseNDArray(NDArray):
         raise NotImplementedError
 
     def _dense(self) -> Tensor:
-        """Return the dense form, for reading only: it may share the memory of the values."""
+        """Return the dense form, read-only: it may share memory with the values."""
         raise NotImplementedError
 
     def _like(self, values: Tensor) -> Self:
@@ -166,7 +166,7 @@ class BaseSparseNDArray(NDArray):
 
     @property
     def handle(self) -> Tensor:
-        """The array as a sparse torch tensor in the same memory."""
+        """A sparse torch tensor on the same memory."""
         return self.to_torch()
 
     @property
@@ -207,7 +207,7 @@ class BaseSparseNDArray(NDArray):
         return wrap_plain(NDArray, self._indices.clone(), self._ctx)
 
     def check_format(self, full_check: bool = True) -> None:
-        """Raise unless the parts are consistent; `full_check` checks each index too."""
+        """Raise unless the components are consistent; `full_check` checks each index too."""
         raise NotImplementedError
 
     # -- to and from elsewhere ----------------------------------------------------------------
@@ -238,7 +238,7 @@ class BaseSparseNDArray(NDArray):
         return self._like(self._values.to(target_dtype, copy=True))
 
     def tostype(self, stype: str) -> NDArray:
-        """Return the array in another storage type: its own or 'default'."""
+        """Return the array in a storage type: its own or 'default'."""
         from . import cast_storage
 
         if stype in ("csr", "row_sparse") and stype != self.stype:
@@ -246,7 +246,7 @@ class BaseSparseNDArray(NDArray):
         return cast_storage(self, stype)
 
     def copyto(self, other: NDArray | Context) -> NDArray:
-        """Copy into another array of this storage type or a dense one, or to a context."""
+        """Copy into an array of the same storage type, a dense array, or to a context."""
         if isinstance(other, Context):
             return self._copied_to(other)
         if not isinstance(other, NDArray):
@@ -307,7 +307,7 @@ class BaseSparseNDArray(NDArray):
     def _fill(self, value: float) -> None:
         raise ValueError(f"Assigning numeric types to {type(self).__name__} is not possible.")
 
-    # -- what has no meaning here -------------------------------------------------------------
+    # -- unsupported methods -------------------------------------------------------------
 
     def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
         """Not supported: sparse arrays cannot be reshaped."""
@@ -331,7 +331,7 @@ class BaseSparseNDArray(NDArray):
     # -- gradients ----------------------------------------------------------------------------
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
-        """Allocate a gradient array, by default of this storage type, and become a leaf."""
+        """Allocate a gradient array, by default of this storage type; the array becomes a leaf."""
         self._attach(grad_req, None, stype)
 
     def _attach(self, req: str, target: NDArray | None, stype: str | None) -> None:
@@ -353,7 +353,7 @@ class BaseSparseNDArray(NDArray):
         add_leaf(self, leaf, record)
 
     def detach(self) -> Self:
-        """Return the same parts outside the recorded graph."""
+        """Return an array with the same components, detached from the recorded graph."""
         return make(type(self), self._shape, *self._parts(), ctx=self._ctx)
 
     def _receive_sparse(self, gradient: Tensor, req: str) -> None:
@@ -404,7 +404,7 @@ class BaseSparseNDArray(NDArray):
 def make(
     cls: type[Sparse], shape: Sequence[int], *parts: Tensor, ctx: Context | None = None
 ) -> Sparse:
-    """Return a new sparse array of these parts: values, indices and, for csr, indptr."""
+    """Return a sparse array of these components: values, indices and, for csr, indptr."""
     array = new_object(cls)
     array._set(shape, *parts)
     set_empty(array)
@@ -419,14 +419,14 @@ _FULL = slice(None)
 
 
 class CSRNDArray(BaseSparseNDArray):
-    """A matrix in compressed rows: row i has the values from indptr[i] to indptr[i + 1].
+    """A compressed sparse row matrix: row i has the values from indptr[i] to indptr[i + 1].
 
     Parameters
     ----------
     handle
-        Another array of the same kind, whose parts the new one shares.
+        An array of the same class whose components the new one shares.
     writable
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> x = mx.nd.sparse.csr_matrix(([7, 8], [2, 0], [0, 1, 2]), shape=(2, 3))
     >>> x.asnumpy()
@@ -462,19 +462,19 @@ class CSRNDArray(BaseSparseNDArray):
 
     @property
     def indptr(self) -> NDArray:
-        """A copy of the positions at which rows begin."""
+        """A copy of the offsets of the rows."""
         return wrap_plain(NDArray, self._indptr.clone(), self._ctx)
 
     def to_torch(self) -> Tensor:
-        """Return a torch tensor of csr layout in the same memory."""
+        """Return a torch tensor of csr layout on the same memory."""
         return torch.sparse_csr_tensor(self._indptr, self._indices, self._values, self._shape)
 
     def check_format(self, full_check: bool = True) -> None:
-        """Raise unless the parts are consistent; `full_check` checks each index too."""
+        """Raise unless the components are consistent; `full_check` checks each index too."""
         layout.check_csr(self._shape, *self._parts(), full_check)
 
     def asscipy(self) -> Any:
-        """Return a scipy.sparse.csr_matrix with a copy of the parts."""
+        """Return a scipy.sparse.csr_matrix with copies of the components."""
         from scipy.sparse import csr_matrix
 
         values, indices, indptr = (p.cpu().numpy().copy() for p in self._parts())
@@ -497,7 +497,7 @@ class CSRNDArray(BaseSparseNDArray):
         from . import slice as slice_function
 
         rows = slice_function(self, begin=(key.start,), end=(key.stop,))
-        assert isinstance(rows, CSRNDArray)  # as steps of 1 are
+        assert isinstance(rows, CSRNDArray)  # same as a step of 1
         return rows
 
     def _receive_sparse(self, gradient: Tensor, req: str) -> None:
@@ -508,14 +508,14 @@ class CSRNDArray(BaseSparseNDArray):
 
 
 class RowSparseNDArray(BaseSparseNDArray):
-    """Some rows of an array: row ``indices[i]`` is ``data[i]``, all others are zero.
+    """An array that stores some rows: row ``indices[i]`` is ``data[i]``, all others are zero.
 
     Parameters
     ----------
     handle
-        Another array of the same kind, whose parts the new one shares.
+        An array of the same class whose components the new one shares.
     writable
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> x = mx.nd.sparse.row_sparse_array(([[7, 8]], [1]), shape=(3, 2))
     >>> x.asnumpy()
@@ -550,11 +550,11 @@ class RowSparseNDArray(BaseSparseNDArray):
         return "row_sparse"
 
     def to_torch(self) -> Tensor:
-        """Return a torch tensor of coo layout with one sparse axis, in the same memory."""
+        """Return a torch tensor of coo layout with one sparse axis, on the same memory."""
         return torch.sparse_coo_tensor(self._indices[None], self._values, self._shape)
 
     def check_format(self, full_check: bool = True) -> None:
-        """Raise unless the parts are consistent; `full_check` checks each index too."""
+        """Raise unless the components are consistent; `full_check` checks each index too."""
         layout.check_rows(self._shape, *self._parts(), full_check)
 
     def retain(self, *args: Any, **kwargs: Any) -> RowSparseNDArray:
@@ -562,7 +562,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         from . import retain
 
         rows = retain(self, *args, **kwargs)
-        return cast("RowSparseNDArray", rows)  # unless `out` is of another type
+        return cast("RowSparseNDArray", rows)  # unless `out` has a different storage type
 
     def __getitem__(self, key: Any) -> RowSparseNDArray:
         if isinstance(key, tuple):
@@ -602,5 +602,5 @@ def from_stored(record: params_file.CSR | params_file.RowSparse) -> BaseSparseND
     return make(RowSparseNDArray, record.shape, record.values, record.indices.long())
 
 
-# Pickles name classes by their module; MXNet knows these by this one.
+# Pickles refer to classes by module; this is MXNet's.
 CSRNDArray.__module__ = RowSparseNDArray.__module__ = "mxnet.ndarray.sparse"

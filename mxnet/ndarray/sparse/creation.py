@@ -1,4 +1,4 @@
-"""Functions that make sparse arrays: from parts, from dense values, from SciPy, or empty."""
+"""Functions that create sparse arrays."""
 
 from __future__ import annotations
 
@@ -57,16 +57,15 @@ def _is_scipy_csr(source: Any) -> bool:
 def csr_matrix(
     arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: Any = None
 ) -> CSRNDArray:
-    """Make a csr matrix.
+    """Create a csr matrix.
 
     Parameters
     ----------
     arg1
         One of: ``(rows, columns)`` of an empty matrix; ``(data, indices, indptr)``; ``(data, (row,
-        col))`` in any order, where data at one place are added; a dense array; a csr array, also
-        SciPy's.
+        col))`` in any order, with duplicates summed; a dense array; a csr array of MXNet or SciPy.
     shape
-        Shape of the matrix; by default as small as the indices allow.
+        Shape of the matrix; by default the smallest for the indices.
     ctx
         Device of the array; by default the current one.
     dtype
@@ -162,7 +161,7 @@ def _csr_from_coo(parts: tuple, shape: Any, ctx: Context, dtype: Any) -> CSRNDAr
 def row_sparse_array(
     arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: Any = None
 ) -> RowSparseNDArray:
-    """Make a row_sparse array.
+    """Create a row_sparse array.
 
     Parameters
     ----------
@@ -170,7 +169,7 @@ def row_sparse_array(
         One of: a shape of two axes or more, for an empty array; ``(data, indices)``, where row
         ``indices[i]`` is ``data[i]``; a dense array; a row_sparse array.
     shape
-        Shape of the array; by default as small as the indices allow.
+        Shape of the array; by default the smallest for the indices.
     ctx
         Device of the array; by default the current one.
     dtype
@@ -228,12 +227,12 @@ def array(
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> BaseSparseNDArray:
-    """Copy a sparse array, or make a csr array of a SciPy csr matrix, in its dtype by default.
+    """Create a sparse array from another one or from a SciPy csr matrix.
 
     Parameters
     ----------
     source_array
-        A sparse array, or a matrix of SciPy.
+        A sparse array, or a SciPy csr matrix.
     ctx
         Device of the array; by default the current one.
     dtype
@@ -291,7 +290,7 @@ def zeros(
 def zeros(
     stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any
 ) -> NDArray:
-    """Make a sparse array of zeros.
+    """Create a sparse array of zeros.
 
     Parameters
     ----------
@@ -327,7 +326,7 @@ def zeros(
 
 
 def empty(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
-    """Make a sparse array without stored values, that is, of zeros.
+    """Create a sparse array without stored values, that is, of zeros.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Dispatch of `apply` for sparse inputs: a sparse kernel, or the dense one with a warning.
 
-A kernel takes a `Call` and returns an array, or None for storage types that it does not know.
-A kernel that does not record itself gets its gradient from the dense operator.
+A kernel takes a `Call` and returns an array, or None for unsupported storage types. Unless a kernel
+records itself, its gradient is that of the dense operator.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Kernel = TypeVar("Kernel", bound="Callable[[Call], NDArray | None]")
 
 
 class Call(NamedTuple):
-    """One operator call on arrays of which some are sparse."""
+    """An operator call with sparse inputs."""
 
     op: Op
     inputs: Sequence[NDArray | None]
@@ -59,7 +59,7 @@ class Call(NamedTuple):
         return array
 
     def all_of(self, cls: type[Array]) -> list[Array] | None:
-        """Return the inputs if all are of a class."""
+        """Return the inputs if all are instances of a class."""
         arrays = [a for a in self.inputs if isinstance(a, cls)]
         return arrays if len(arrays) == len(self.inputs) else None
 
@@ -68,7 +68,7 @@ _kernels: dict[Op, tuple[Callable[[Call], NDArray | None], bool]] = {}
 
 
 def kernel(*operators: Op, records: bool = False) -> Callable[[Kernel], Kernel]:
-    """Declare the sparse kernel of operators; with `records` it makes its own graph."""
+    """Register the sparse kernel of operators; with `records` it builds its own graph."""
 
     def declare(function: Kernel) -> Kernel:
         for op in operators:
@@ -79,7 +79,7 @@ def kernel(*operators: Op, records: bool = False) -> Callable[[Kernel], Kernel]:
 
 
 class _Filled(torch.autograd.Function):
-    """The dense form of a sparse leaf; its gradient is passed to the leaf unchanged."""
+    """Dense form of a sparse leaf; the gradient is passed to the leaf unchanged."""
 
     @staticmethod
     def forward(ctx: Any, ghost: Tensor, dense: Tensor) -> Tensor:
@@ -104,11 +104,11 @@ def dense_now(array: NDArray | None) -> Tensor | None: ...
 
 
 def dense_now(array: NDArray | None) -> Tensor | None:
-    """Return the dense form as an operator's input, connected to the graph while recording."""
+    """Return the dense form as an operator's input, attached to the graph while recording."""
     if array is None:
         return None
     if not isinstance(array, BaseSparseNDArray):
-        # Beside sparse arrays integers are indices: without gradients.
+        # Integers beside sparse arrays are indices: without gradients.
         return plain(array) if is_stand_in(array) else current(array)
     ghost = ghost_now(array)
     if ghost is None:
@@ -131,7 +131,7 @@ def run(
     out: Any,
     cls: type[NDArray],
 ) -> Any:
-    """Run an operator of which an input is sparse; as `apply`, with parsed attributes."""
+    """Run an operator with a sparse input; like `apply`, with parsed attributes."""
     cls = NDArray if issubclass(cls, BaseSparseNDArray) else cls
     stypes = tuple("none" if a is None else a.stype for a in inputs)
     single = out[0] if isinstance(out, list | tuple) and len(out) == 1 else out
@@ -159,7 +159,7 @@ def run(
 def _run_dense(call: Call) -> tuple[Any, list[Tensor | None]]:
     """Return the dense operator's result and its input tensors."""
     op, tensors = call.op, [dense_now(a) for a in call.inputs]
-    for i in _changed_attrs(call):  # rows that are all stored share memory: change a copy
+    for i in _changed_attrs(call):  # a fully stored array shares its memory: change a copy
         tensor = tensors[i]
         if tensor is not None and call.stypes[i] != "default":
             tensors[i] = tensor.clone()
@@ -203,7 +203,7 @@ def _dense_result(call: Call, attrs: Mapping[str, Any], cls: type[NDArray]) -> A
 def _with_graph(
     call: Call, attrs: Mapping[str, Any], output: NDArray, cls: type[NDArray]
 ) -> NDArray:
-    """Connect a result to the graph, through the dense operator."""
+    """Attach a result to the graph, through the dense operator."""
     result, _ = _run_dense(call)
     if not isinstance(result, Tensor) or not result.requires_grad:
         return output
@@ -216,7 +216,7 @@ def _with_graph(
 
 
 def _write(name: str, out: Any, output: Any) -> Any:
-    """Write results into the arrays that the user gave, of any storage type."""
+    """Write results into the user's `out` arrays, of any storage type."""
     targets = list(out) if isinstance(out, list | tuple) else [out]
     results = output if isinstance(output, list) else [output]
     for target, result in zip(targets, results, strict=False):
@@ -225,7 +225,7 @@ def _write(name: str, out: Any, output: Any) -> Any:
 
 
 def write_one(name: str, target: NDArray, result: NDArray) -> None:
-    """Write one result into an array that the user gave."""
+    """Write one result into the user's `out` array."""
     _check_target(name, target, result.shape, result.dtype)
     if isinstance(target, BaseSparseNDArray):
         if isinstance(result, BaseSparseNDArray) and type(target) is type(result):
@@ -275,7 +275,7 @@ def dense_of(array: NDArray) -> Tensor:
 
 
 def to_storage(tensor: Tensor, stype: str, ctx: Any = None) -> NDArray:
-    """Return a dense tensor as an array of a storage type."""
+    """Convert a dense tensor to an array of a storage type."""
     if stype == "default":
         return wrap(NDArray, tensor, ctx)
     output = from_dense(CLASSES[stype], tensor.detach(), ctx)

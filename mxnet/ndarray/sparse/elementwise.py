@@ -1,4 +1,4 @@
-"""Sparse kernels of element-by-element operators: functions, scalars, sums and products."""
+"""Sparse kernels of elementwise operators: functions, scalars, sums and products."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def copy_as(call: Call) -> NDArray:
 
 @kernel(zeros_like)
 def no_values(call: Call) -> BaseSparseNDArray:
-    """Return an array of the same kind that stores nothing."""
+    """Return an array of the same class without stored values."""
     array = call.array
     values, indices, *pointers = array._parts()
     parts = (values[:0].clone(), indices[:0].clone(), *(torch.zeros_like(p) for p in pointers))
@@ -112,7 +112,7 @@ def clip_sparse(call: Call) -> BaseSparseNDArray:
 
 
 def check_same(call: Call) -> None:
-    """Raise unless both arrays have one shape and dtype."""
+    """Raise unless both arrays have the same shape and dtype."""
     lhs, rhs = call.arrays
     if lhs.shape != rhs.shape:
         raise ShapeError(
@@ -127,14 +127,14 @@ def check_same(call: Call) -> None:
 
 
 def dense_quietly(call: Call) -> NDArray:
-    """Return the dense result without a warning: MXNet defines it as dense."""
+    """Return the dense result without a warning: it is dense in MXNet too."""
     lhs, rhs = call.arrays
     return wrap_plain(NDArray, call.op.kernel(dense_of(lhs), dense_of(rhs)), lhs._ctx)
 
 
 @kernel(ADD.elementwise, SUBTRACT.elementwise, grad_add)
 def sum_sparse(call: Call) -> NDArray | None:
-    """Add or subtract: the result is sparse if both have one sparse storage type, else dense."""
+    """Add or subtract: the result is sparse if both have the same sparse type, else dense."""
     check_same(call)
     lhs, rhs = call.arrays
     sign = -1 if call.op is SUBTRACT.elementwise else 1
@@ -180,11 +180,11 @@ def join_sparse(call: Call) -> NDArray | None:
 
 
 def _multiply_csr(lhs: CSRNDArray, rhs: CSRNDArray) -> CSRNDArray:
-    """Return the product, stored where both are."""
+    """Return the product, which stores elements stored in both."""
     left, right = _keys(lhs), _keys(rhs)
     order = torch.argsort(right)
     positions = torch.searchsorted(right[order], left)
-    # A position beyond the last is not a hit.
+    # A position beyond the last is not a match.
     inside = torch.nonzero(positions < len(right)).reshape(-1)
     hits = inside[right[order[positions[inside]]] == left[inside]]
     values = lhs._values[hits] * rhs._values[order[positions[hits]]]
@@ -206,12 +206,12 @@ def multiply_sparse(call: Call) -> NDArray | None:
     if DENSE not in call.stypes:
         return None
     sparse, dense = (rhs, lhs) if call.stypes[0] == DENSE else (lhs, rhs)
-    assert isinstance(sparse, BaseSparseNDArray)  # one of them is
+    assert isinstance(sparse, BaseSparseNDArray)  # at least one is sparse
     return sparse._like(sparse._values * _at_places(sparse, dense_of(dense)))
 
 
 def _at_places(sparse: BaseSparseNDArray, dense: Tensor) -> Tensor:
-    """Return the elements of a dense tensor (broadcast) where the sparse array stores any."""
+    """Return the elements of a broadcast dense tensor at the stored positions of a sparse array."""
     dense = dense.expand(sparse._shape)
     if isinstance(sparse, CSRNDArray):
         return dense[layout.row_numbers(sparse._indptr), sparse._indices]
@@ -228,7 +228,7 @@ def divide_sparse(call: Call) -> NDArray | None:
 
 @kernel(scatter_divide)
 def divide_where_stored(call: Call) -> NDArray | None:
-    """Divide only what is stored."""
+    """Divide the stored elements only."""
     check_same(call)
     lhs, rhs = call.arrays
     if not isinstance(lhs, RowSparseNDArray):
@@ -255,7 +255,7 @@ def broadcast_scale_sparse(call: Call) -> NDArray | None:
     if call.op is DIVIDE.broadcast and lhs.shape == rhs.shape:
         raise MXNetError(
             "broadcast_div: please use elemwise_div for division between csr and dense of the same "
-            "shape: zeros that are not stored would be divided, too."
+            "shape: it would divide zeros that are not stored, too."
         )
     if torch.broadcast_shapes(lhs.shape, rhs.shape) != torch.Size(lhs.shape):
         return None
@@ -279,7 +279,7 @@ def add_sparse(call: Call) -> NDArray | None:
 
 @kernel(where, records=True)
 def choose_sparse(call: Call) -> NDArray | None:
-    """Choose between dense arrays by a csr condition."""
+    """Select elements of two dense arrays by a csr condition."""
     condition, x, y = call.arrays
     if not isinstance(condition, CSRNDArray) or call.stypes[1:] != (DENSE, DENSE):
         return None
@@ -291,7 +291,7 @@ def choose_sparse(call: Call) -> NDArray | None:
 # -- operator overloads, and `mx.nd.sparse.add` and similar functions -----------------------------
 
 
-# The strict operators of these keep more arrays sparse than the broadcasting ones.
+# Their same-shape operators keep more arrays sparse than the broadcasting ones.
 _STRICT_IF_POSSIBLE = ("add", "sub", "mul")
 
 

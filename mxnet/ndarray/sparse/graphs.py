@@ -1,7 +1,7 @@
-"""Functions on graphs that are csr matrices: samples of neighbors, subgraphs, edges.
+"""Functions on graphs as csr matrices: neighbor sampling, subgraphs, edges.
 
-Row ``u`` of the matrix holds the edges that start at vertex ``u``: the columns are the vertices
-where they end, the values are the numbers of the edges.
+Row ``u`` of the matrix has the edges from vertex ``u``: the columns are the target vertices, the
+values are edge ids.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def _vertices(name: str, graph: CSRNDArray, array: NDArray) -> Tensor:
 
 
 def dgl_adjacency(data: CSRNDArray) -> CSRNDArray:
-    """Return the adjacency matrix of a graph: 1 where there is an edge.
+    """Return the adjacency matrix of a graph: 1 for each edge.
 
     Parameters
     ----------
     data
-        The graph, with the numbers of its edges as int64 values.
+        The graph, with edge ids as int64 values.
 
     >>> graph = mx.nd.array([[0, 7], [8, 0]]).tostype('csr').astype('int64')
     >>> mx.nd.contrib.dgl_adjacency(graph).data.asnumpy()
@@ -57,22 +57,22 @@ def dgl_adjacency(data: CSRNDArray) -> CSRNDArray:
     """
     _check_graph("dgl_adjacency", data)
     if data._values.dtype is not torch.int64:
-        raise MXNetError("dgl_adjacency takes numbers of edges of dtype int64. Convert: x.astype.")
+        raise MXNetError("dgl_adjacency needs edge ids of dtype int64. Convert them with x.astype.")
     ones = torch.ones_like(data._values, dtype=torch.float32)
     return make(CSRNDArray, data.shape, ones, data._indices, data._indptr, ctx=data._ctx)
 
 
 def edge_id(data: CSRNDArray, u: NDArray, v: NDArray) -> NDArray:
-    """Return the number of the edge between each pair of vertices, or -1 where there is none.
+    """Return the id of the edge between each pair of vertices, or -1 if there is none.
 
     Parameters
     ----------
     data
         The graph.
     u
-        Vertices where the edges start.
+        Source vertices.
     v
-        Vertices where they end.
+        Target vertices.
 
     >>> graph = mx.nd.array([[0, 7], [8, 0]]).tostype('csr')
     >>> mx.nd.contrib.edge_id(graph, mx.nd.array([0, 1]), mx.nd.array([1, 1])).asnumpy()
@@ -96,16 +96,16 @@ def edge_id(data: CSRNDArray, u: NDArray, v: NDArray) -> NDArray:
 def dgl_subgraph(
     *data: NDArray, return_mapping: bool, num_args: int | None = None
 ) -> list[CSRNDArray] | CSRNDArray:
-    """Return the subgraphs that lists of vertices induce, with new numbers of vertices and edges.
+    """Return the subgraphs induced by lists of vertices, with new vertex and edge ids.
 
     Parameters
     ----------
     data
-        The graph, then for each subgraph its vertices in ascending order.
+        The graph, then the vertices of each subgraph in ascending order.
     return_mapping
-        Whether to return the same subgraphs with the graph's numbers of edges, too.
+        Whether to also return the subgraphs with the original edge ids.
     num_args
-        Number of arrays; filled in by the call.
+        Number of arrays; filled in automatically.
 
     >>> graph = mx.nd.array([[0, 7], [8, 0]]).tostype('csr').astype('int64')
     >>> part, edges = mx.nd.contrib.dgl_subgraph(graph, mx.nd.array([0, 1]), return_mapping=True)
@@ -115,7 +115,7 @@ def dgl_subgraph(
     source, *lists = data
     graph = _check_graph("dgl_subgraph", source)
     if not lists:
-        raise MXNetError("dgl_subgraph: give the vertices of at least one subgraph.")
+        raise MXNetError("dgl_subgraph: pass the vertices of at least one subgraph.")
     vertex_lists = [_vertices("dgl_subgraph", graph, one) for one in lists]
     if any(bool((one.diff() <= 0).any()) for one in vertex_lists):
         raise MXNetError("dgl_subgraph: The input vertex list has to be sorted, without repeats.")
@@ -158,18 +158,18 @@ def dgl_graph_compact(
     return_mapping: bool,
     num_args: int | None = None,
 ) -> list[CSRNDArray] | CSRNDArray:
-    """Return sampled graphs without their empty rows, with new numbers of vertices and edges.
+    """Return sampled graphs without empty rows, with new vertex and edge ids.
 
     Parameters
     ----------
     graph_data
-        The graphs, then for each graph its vertices, as the sampling functions return them.
+        The graphs, then the vertices of each graph, as returned by the sampling functions.
     graph_sizes
         Number of vertices of each graph.
     return_mapping
-        Whether to return the same graphs with the old numbers of edges, too.
+        Whether to also return the graphs with the original edge ids.
     num_args
-        Number of arrays; filled in by the call.
+        Number of arrays; filled in automatically.
 
     >>> graph = mx.nd.array([[0, 7], [8, 0]]).tostype('csr').astype('int64')
     >>> sample = mx.nd.contrib.dgl_csr_neighbor_uniform_sample
@@ -181,7 +181,7 @@ def dgl_graph_compact(
     name, count = "dgl_graph_compact", len(graph_data) // 2
     sizes = [graph_sizes] if isinstance(graph_sizes, int) else list(graph_sizes)
     if len(graph_data) % 2 or len(sizes) != count:
-        raise MXNetError(f"{name}: give as many lists of vertices and sizes as graphs.")
+        raise MXNetError(f"{name}: the numbers of graphs, vertex lists and sizes must be equal.")
     graphs = []
     for source, vertices, size in zip(graph_data[:count], graph_data[count:], sizes, strict=True):
         graph = _check_graph(name, source)
@@ -210,11 +210,10 @@ def dgl_csr_neighbor_uniform_sample(
     max_num_vertices: int = 100,
     num_args: int | None = None,
 ) -> list[NDArray]:
-    """Sample neighbors of seed vertices, all of them equally likely.
+    """Sample neighbors of seed vertices uniformly.
 
-    Returns for each array of seeds the vertices of the sample (with their number in the last
-    place), the graph of the edges to the sampled neighbors, and how many hops each vertex is away
-    from the seeds.
+    Returns for each array of seeds the sampled vertices (the last element is their number), the
+    graph of the edges to sampled neighbors, and the distance of each vertex from the seeds in hops.
 
     Parameters
     ----------
@@ -223,13 +222,13 @@ def dgl_csr_neighbor_uniform_sample(
     seed_arrays
         Arrays of seed vertices, one for each sample.
     num_hops
-        How many times neighbors of neighbors are sampled.
+        Number of hops.
     num_neighbor
-        Number of neighbors that are drawn for a vertex.
+        Number of neighbors sampled per vertex.
     max_num_vertices
-        Largest number of vertices of a sample.
+        Maximum number of vertices in a sample.
     num_args
-        Number of arrays; filled in by the call.
+        Number of arrays; filled in automatically.
 
     >>> graph = mx.nd.array([[0, 7], [8, 0]]).tostype('csr').astype('int64')
     >>> sample = mx.nd.contrib.dgl_csr_neighbor_uniform_sample
@@ -250,9 +249,10 @@ def dgl_csr_neighbor_non_uniform_sample(
     max_num_vertices: int = 100,
     num_args: int | None = None,
 ) -> list[NDArray]:
-    """Sample neighbors of seed vertices with a weight for each vertex.
+    """Sample neighbors of seed vertices with probabilities proportional to vertex weights.
 
-    Returns what the uniform sample does, with the weights of the sampled vertices before the hops.
+    Returns the arrays of the uniform sample, with the weights of the sampled vertices before the
+    hops.
 
     Parameters
     ----------
@@ -263,13 +263,13 @@ def dgl_csr_neighbor_non_uniform_sample(
     seed_arrays
         Arrays of seed vertices, one for each sample.
     num_hops
-        How many times neighbors of neighbors are sampled.
+        Number of hops.
     num_neighbor
-        Number of neighbors that are drawn for a vertex.
+        Number of neighbors sampled per vertex.
     max_num_vertices
-        Largest number of vertices of a sample.
+        Maximum number of vertices in a sample.
     num_args
-        Number of arrays; filled in by the call.
+        Number of arrays; filled in automatically.
 
     >>> graph = mx.nd.array([[0, 7], [8, 0]]).tostype('csr').astype('int64')
     >>> sample = mx.nd.contrib.dgl_csr_neighbor_non_uniform_sample
@@ -286,7 +286,7 @@ def _samples(
 ) -> list[NDArray]:
     """Return the arrays of all samples, grouped by kind.
 
-    Python draws vertex by vertex, so graphs of other devices are copied to main memory.
+    Sampling runs in Python, vertex by vertex, so graphs are copied to main memory.
     """
     ctx = _check_graph("dgl_csr_neighbor_sample", graph).context
     if ctx.device_type == "gpu":
@@ -306,7 +306,7 @@ def _sample(
         raise MXNetError(f"{name}: {len(layers)} seeds, but max_num_vertices is {limit}.")
     edges: list[tuple[int, Tensor]] = []
     pending = list(layers)
-    for vertex in pending:  # it grows: breadth first
+    for vertex in pending:  # grows while iterating: breadth first
         if layers[vertex] == hops:
             continue
         drawn = _draw(graph, vertex, weights, count)
@@ -319,7 +319,7 @@ def _sample(
 
 
 def _draw(graph: CSRNDArray, vertex: int, weights: Tensor | None, count: int) -> Tensor:
-    """Return the places of edges of a vertex that lead to drawn neighbors."""
+    """Return the positions of a vertex's edges to sampled neighbors."""
     begin, end = graph._indptr[vertex : vertex + 2].tolist()
     positions = torch.arange(begin, end)
     if end - begin <= count:
@@ -350,7 +350,7 @@ def _sampled_arrays(
     )
     vertices[-1] = len(row)
     columns = graph._indices[positions]
-    inside = torch.isin(columns, vertices[: len(row)])  # others came after the limit was reached
+    inside = torch.isin(columns, vertices[: len(row)])  # vertices beyond the limit are excluded
     all_rows = torch.cat(rows) if rows else positions
     values = graph._values[positions][inside]
     part = _csr(all_rows[inside], columns[inside], values, (limit, graph.shape[1]), graph)

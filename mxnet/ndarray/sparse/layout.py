@@ -1,7 +1,7 @@
-"""Sparse layouts as torch tensors: conversion from and to dense, and combination of positions.
+"""Sparse layouts as torch tensors: conversion to and from dense, and index operations.
 
 A csr matrix is (values, indices, indptr), a row_sparse array is (values, indices): row
-``indices[i]`` is ``values[i]``. All that is not stored is zero. Indices are int64.
+``indices[i]`` is ``values[i]``. Elements that are not stored are zero. Indices are int64.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def row_numbers(indptr: Tensor) -> Tensor:
 
 
 def pointers(rows: Tensor, count: int) -> Tensor:
-    """Return the offsets of `count` rows, and the end, from the row of each value.
+    """Return the offsets of `count` rows, plus the end, from the row of each value.
 
     >>> pointers(torch.tensor([0, 2, 2]), 3).tolist()
     [0, 1, 1, 3]
@@ -58,7 +58,7 @@ def dense_from_csr(shape: Shape, values: Tensor, indices: Tensor, indptr: Tensor
 
 
 def rows_from_dense(dense: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the rows that are not all zero, and their numbers."""
+    """Return the nonzero rows and their indices."""
     rows = torch.nonzero(
         (dense != 0).reshape(len(dense), math.prod(dense.shape[1:])).any(1)
     ).reshape(-1)
@@ -80,7 +80,7 @@ def dense_from_rows(shape: Shape, values: Tensor, indices: Tensor) -> Tensor:
 
 
 def has_all_rows(shape: Shape, indices: Tensor) -> bool:
-    """Return whether every row is stored, in order, so that the values are the dense array."""
+    """Return whether all rows are stored in order, so that the values are the dense array."""
     count = shape[0]
     if len(indices) != count:
         return False
@@ -88,14 +88,14 @@ def has_all_rows(shape: Shape, indices: Tensor) -> bool:
 
 
 def sum_rows(values: list[Tensor], indices: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Return the sum of row_sparse arrays: all their rows, sorted."""
+    """Return the sum of row_sparse arrays, with sorted rows."""
     rows, groups = torch.unique(torch.cat(indices), return_inverse=True)
     total = values[0].new_zeros((len(rows), *values[0].shape[1:]))
     return total.index_add_(0, groups, torch.cat(values)), rows
 
 
 def rows_at(values: Tensor, indices: Tensor, rows: Tensor) -> Tensor:
-    """Return some rows of a row_sparse array, zeros for rows that are not stored."""
+    """Return selected rows of a row_sparse array; zeros for rows that are not stored."""
     output = values.new_zeros((len(rows), *values.shape[1:]))
     if len(indices) and len(rows):
         order = torch.argsort(indices)
@@ -112,7 +112,7 @@ def csr_keys(columns: int, indices: Tensor, indptr: Tensor) -> Tensor:
 
 
 def csr_from_keys(shape: Shape, keys: Tensor) -> tuple[Tensor, Tensor]:
-    """Return indices and indptr of sorted places."""
+    """Return indices and indptr for sorted positions."""
     columns = shape[1]
     return keys % columns, pointers(torch.div(keys, columns, rounding_mode="floor"), shape[0])
 
@@ -126,7 +126,7 @@ def transpose(
 
 
 def check_csr(shape: Shape, values: Tensor, indices: Tensor, indptr: Tensor, full: bool) -> None:
-    """Raise unless the parts are a csr matrix; `full` checks each index too."""
+    """Raise unless the components form a csr matrix; `full` checks each index too."""
     if len(indptr) != shape[0] + 1 or len(indices) != len(values):
         raise MXNetError(
             f"A csr array of shape {shape} needs {shape[0] + 1} pointers and as many indices as "
@@ -149,7 +149,7 @@ def check_csr(shape: Shape, values: Tensor, indices: Tensor, indptr: Tensor, ful
 
 
 def check_rows(shape: Shape, values: Tensor, indices: Tensor, full: bool) -> None:
-    """Raise unless the parts are a row_sparse array; `full` checks each index too."""
+    """Raise unless the components form a row_sparse array; `full` checks each index too."""
     if len(indices) != len(values) or tuple(values.shape[1:]) != shape[1:]:
         raise InvalidValue(
             f"A row_sparse array of shape {shape} needs values of shape (number of indices, "

@@ -1,6 +1,6 @@
-"""Sparse kernels of `dot` and `Embedding`: they make their own graph, with sparse gradients.
+"""Sparse kernels of `dot` and `Embedding`, which build their own graph with sparse gradients.
 
-A csr matrix times a dense one is torch's embedding_bag: each row is a bag of weighted rows.
+The product of a csr and a dense matrix is torch's embedding_bag: each row is a bag.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def wants_sparse_gradient(array: NDArray) -> bool:
 
 
 def bags(parts: tuple[Tensor, ...], dense: Tensor, sparse_gradient: bool = False) -> Tensor:
-    """Return csr (values, indices, indptr) times dense."""
+    """Return the product of a csr matrix (values, indices, indptr) and a dense one."""
     values, indices, indptr = parts
     if not values.dtype.is_floating_point or not len(values):
         rows = layout.row_numbers(indptr)
@@ -47,7 +47,7 @@ def bags(parts: tuple[Tensor, ...], dense: Tensor, sparse_gradient: bool = False
 
 @kernel(dot, records=True)
 def product(call: Call) -> NDArray:
-    """Multiply matrices of which one is csr; other storage types go through dense arrays."""
+    """Multiply matrices, at least one of them csr; other storage types become dense."""
     lhs, rhs = call.arrays
     left, right = call.attrs["transpose_a"], call.attrs["transpose_b"]
     target = call.attrs["forward_stype"]
@@ -68,7 +68,7 @@ def product(call: Call) -> NDArray:
         return _by_dense(call, target or DOT_CONVERTED.get(case, DENSE))
     if isinstance(rhs, CSRNDArray):
         return _dense_times_csr(lhs, rhs, right, chosen)
-    assert isinstance(lhs, CSRNDArray)  # one of them is: see DOT_RESULTS
+    assert isinstance(lhs, CSRNDArray)  # at least one is csr: see DOT_RESULTS
     return _transposed_csr_times(lhs, rhs, chosen) if left else _csr_times(lhs, rhs)
 
 
@@ -103,13 +103,13 @@ def _transposed_csr_times(lhs: CSRNDArray, rhs: NDArray, stype: str) -> NDArray:
         return result
     values, indices, indptr = parts
     rows = torch.nonzero(indptr.diff()).reshape(-1)
-    bounds = torch.cat([indptr[:1], indptr[rows + 1]])  # empty rows left out
+    bounds = torch.cat([indptr[:1], indptr[rows + 1]])  # without empty rows
     output = bags((values, indices, bounds), dense)
     return make(RowSparseNDArray, shape, output, rows, ctx=lhs._ctx)
 
 
 def _dense_times_csr(lhs: NDArray, rhs: CSRNDArray, transpose: bool, stype: str) -> NDArray:
-    """Multiply from the right: the transposed product of transposed factors."""
+    """Multiply by a csr matrix from the right: the transposed product of transposed factors."""
     dense = dense_now(lhs)
     if rhs._ghost is not None and state.recording:
         right = dense_now(rhs)
@@ -118,7 +118,7 @@ def _dense_times_csr(lhs: NDArray, rhs: CSRNDArray, transpose: bool, stype: str)
     output = bags(parts, dense.t().contiguous()).t()
     if stype == DENSE:
         return wrap(NDArray, output.contiguous(), lhs._ctx)
-    # MXNet stores each column of which the csr factor has any value, in every row.
+    # MXNet stores, in every row, each column in which the csr factor has a value.
     columns = torch.nonzero(parts[2].diff()).reshape(-1)
     count, width = output.shape[0], len(columns)
     indptr = torch.arange(count + 1, device=columns.device) * width

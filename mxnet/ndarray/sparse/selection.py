@@ -42,9 +42,9 @@ def convert_storage(call: Call) -> NDArray:
 
 @kernel(retain)
 def retain_rows(call: Call) -> RowSparseNDArray:
-    """Keep the given rows of a row_sparse array; those not stored are kept as zeros.
+    """Keep the given rows of a row_sparse array; rows that are not stored become zeros.
 
-    Of an array without stored rows nothing is kept.
+    An array without stored rows stays empty.
     """
     data, indices = call.arrays
     if not isinstance(data, RowSparseNDArray) or call.stypes[1] != DENSE:
@@ -65,7 +65,7 @@ def stored_count(call: Call) -> NDArray:
     if axis is None:
         return wrap_plain(NDArray, data._indptr[-1:].clone(), data._ctx)
     if axis != 1:
-        raise MXNetError(f"getnnz with axis = {axis} is not supported yet: give None or 1.")
+        raise MXNetError(f"getnnz with axis = {axis} is not supported yet: use None or 1.")
     return wrap_plain(NDArray, data._indptr.diff(), data._ctx)
 
 
@@ -143,7 +143,7 @@ def concatenate_rows(call: Call) -> CSRNDArray | None:
 
 
 def _one_axis(call: Call) -> int | None:
-    """Return the axis if it is one of those over which csr matrices are reduced."""
+    """Return the axis if csr matrices can be reduced over it, else None."""
     axis = call.attrs["axis"]
     axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
     plainly = not call.attrs["keepdims"] and not call.attrs.get("exclude", False)
@@ -151,7 +151,7 @@ def _one_axis(call: Call) -> int | None:
 
 
 def _sums(array: CSRNDArray, values: Tensor, axis: int) -> Tensor:
-    """Return the sums of values at the places of a csr matrix, for each column or row."""
+    """Return sums of values at the positions of a csr matrix, by column or row."""
     positions = array._indices if axis == 0 else layout.row_numbers(array._indptr)
     return values.new_zeros(array._shape[1 - axis]).index_add_(0, positions, values)
 
@@ -170,7 +170,7 @@ def total_sparse(call: Call) -> NDArray | None:
 
 @kernel(norm)
 def norm_of(call: Call) -> NDArray | None:
-    """Return the L2 norm of all, or of the columns or rows of a csr matrix."""
+    """Return the L2 norm of a csr matrix, or of its columns or rows."""
     array, attrs = call.array, call.attrs
     if attrs["ord"] != 2 or attrs["out_dtype"] is not None:
         return None
@@ -210,11 +210,11 @@ def compared_with_label(call: Call) -> NDArray | None:
     return to_storage(output, DENSE, data._ctx)
 
 
-# -- optimizer updates: only the rows that the gradient has are touched ---------------------------
+# -- optimizer updates of the rows of the gradient ---------------------------
 
 
 def _rows_in_place(array: NDArray, needed: bool) -> Tensor:
-    """Return the dense memory of a weight or state; a state's missing rows become zeros."""
+    """Return the dense values of a weight or state; missing rows of a state become zeros."""
     if not isinstance(array, RowSparseNDArray):
         return writable(array)
     if not layout.has_all_rows(array._shape, array._indices):
@@ -230,9 +230,9 @@ def _rows_in_place(array: NDArray, needed: bool) -> Tensor:
 
 def _update_rows(call: Call) -> NDArray:
     weight, grad, *states = call.arrays
-    assert isinstance(grad, RowSparseNDArray)  # kernels look at it first
+    assert isinstance(grad, RowSparseNDArray)  # checked first by kernels
     target = call.out
-    if target is None:  # only the memory of the states may change
+    if target is None:  # the states are new tensors
         target = weight.copyto(weight.context)
     elif not isinstance(target, NDArray):
         raise MXNetError(f"{call.op.name} makes 1 output, but out= has {len(target)}.")
@@ -252,7 +252,7 @@ def _update_rows(call: Call) -> NDArray:
 
 
 def _standard(call: Call) -> NDArray:
-    """Run the dense update on all rows without a warning: MXNet defines it as dense."""
+    """Run the dense update on all rows without a warning, as in MXNet."""
     weight, grad, *states = call.arrays
     tensors = [_rows_in_place(s, needed=False) for s in states]
     new = call.op.kernel(dense_of(weight), dense_of(grad), *tensors, **call.attrs)
@@ -263,7 +263,7 @@ def _standard(call: Call) -> NDArray:
 
 
 def _uniform(call: Call) -> bool:
-    """Return whether the weight and its states have one storage type."""
+    """Return whether the weight and its states have the same storage type."""
     return len({call.stypes[0], *call.stypes[2:]}) == 1
 
 
@@ -274,7 +274,7 @@ def lazily(call: Call) -> NDArray | None:
         return None
     if _uniform(call):
         return _update_rows(call) if call.attrs["lazy_update"] else _standard(call)
-    # Dense states of a row_sparse weight are updated whole.
+    # Dense states of a row_sparse weight are updated completely.
     standard = call.stypes[0] == ROWS and set(call.stypes[2:]) == {DENSE}
     return _standard(call) if standard else None
 
@@ -290,7 +290,7 @@ def adagrad(call: Call) -> NDArray:
     """Update the rows of a row_sparse gradient."""
     if call.stypes[1] != ROWS or not _uniform(call):
         raise MXNetError(
-            f"{call.op.name} takes a row_sparse gradient, and weight and history of one storage "
-            f"type; got {', '.join(call.stypes)}."
+            f"{call.op.name} needs a row_sparse gradient, and weight and history of the same "
+            f"storage type; got {', '.join(call.stypes)}."
         )
     return _update_rows(call)

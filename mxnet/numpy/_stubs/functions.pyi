@@ -30,13 +30,13 @@ def allclose(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.allclose`` gives for these arrays, computed on the host."""
 
 def alltrue(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
-    """Return whether all elements are true; as `all`, but a bool of NumPy's over all axes."""
+    """Return whether all elements are true; like `all`, but a NumPy bool over all axes."""
 
 def amax(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
-    """Return the largest element over some axes; another name of `max`."""
+    """Return the largest element over some axes; alias of `max`."""
 
 def amin(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
-    """Return the smallest element over some axes; another name of `min`."""
+    """Return the smallest element over some axes; alias of `min`."""
 
 def any(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
     """Return whether any element over some axes is true."""
@@ -51,7 +51,7 @@ def apply_over_axes(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.apply_over_axes`` gives for these arrays, computed on the host."""
 
 def arange(start: Any, stop: Any = ..., step: Any = ..., dtype: Any = ..., ctx: Any = ...) -> Any:
-    """Return evenly spaced values from `start` up to, not including, `stop`."""
+    """Return evenly spaced values in ``[start, stop)``."""
 
 def arccos(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Inverse cosine."""
@@ -102,7 +102,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: Any = ...) -> Any:
     """Split an array into parts that may differ in size by one."""
 
 def asarray(obj: Any, dtype: Any = ..., device: Any = ..., copy: Any = ...) -> Any:
-    """Return an array of the values; an array is returned unchanged if possible."""
+    """Convert values to an array; an array is returned unchanged if possible."""
 
 def asin(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Inverse sine."""
@@ -111,7 +111,7 @@ def asinh(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Inverse hyperbolic sine."""
 
 def astype(x: Any, dtype: Any, *, copy: Any = ..., device: Any = ...) -> Any:
-    """Return the array in another data type."""
+    """Return the array converted to a data type."""
 
 def atan(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Inverse tangent."""
@@ -132,19 +132,19 @@ def atleast_3d(*arys: Any) -> Any:
     """Return the arrays with at least three axes."""
 
 def average(a: Any, axis: Any = ..., weights: Any = ..., returned: Any = ..., out: Any = ...) -> Any:
-    """Return the average over some axes, weighted if weights are given."""
+    """Return the (weighted) average over some axes."""
 
 def bincount(x: Any, weights: Any = ..., minlength: Any = ...) -> Any:
-    """Return how often each non-negative integer occurs, or the sum of weights at each."""
+    """Return the count of each non-negative integer, or the sum of its weights."""
 
 def bitwise_and(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Bitwise and of integers; of bool the logical one."""
 
 def bitwise_invert(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Return the inverse of each bit of integers, the opposite of bools."""
+    """Return the bitwise NOT of integers, the logical NOT of bools."""
 
 def bitwise_not(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Return the inverse of each bit of integers, the opposite of bools."""
+    """Return the bitwise NOT of integers, the logical NOT of bools."""
 
 def bitwise_or(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Bitwise or of integers; of bool the logical one."""
@@ -159,7 +159,7 @@ def broadcast_arrays(*args: Any) -> Any:
     """Return a list of the arrays, all broadcast to their common shape."""
 
 def broadcast_to(array: Any, shape: Any) -> Any:
-    """Return the array repeated along axes of size 1 to fill a shape."""
+    """Return the array broadcast to a shape."""
 
 def can_cast(from_: Any, to: Any) -> Any:
     """Return whether one data type can be cast to another without loss."""
@@ -168,7 +168,7 @@ def cbrt(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Cube root."""
 
 def ceil(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Smallest integer not below."""
+    """Ceiling: smallest integer not below."""
 
 def choose(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.choose`` gives for these arrays, computed on the host."""
@@ -177,16 +177,16 @@ def clip(a: Any, a_min: Any, a_max: Any, out: Any = ...) -> Any:
     """Return the elements clipped to an interval; None means no limit on that side."""
 
 def column_stack(tup: Any) -> Any:
-    """Join vectors as the columns of a matrix."""
+    """Stack vectors as the columns of a matrix."""
 
 def compress(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.compress`` gives for these arrays, computed on the host."""
 
 def concat(seq: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """Join arrays along an existing axis; with None they are flattened first."""
+    """Concatenate arrays along an existing axis; None flattens them first."""
 
 def concatenate(seq: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """Join arrays along an existing axis; with None they are flattened first."""
+    """Concatenate arrays along an existing axis; None flattens them first."""
 
 def copy(a: Any, out: Any = ...) -> Any:
     """Return a copy."""
@@ -246,25 +246,25 @@ def digitize(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.digitize`` gives for these arrays, computed on the host."""
 
 def divide(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Quotient of two arrays; that of integers is float32."""
+    """Quotient of two arrays; float32 for integers."""
 
 def divmod(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.divmod`` gives for these arrays, computed on the host."""
 
 def dot(a: Any, b: Any, out: Any = ...) -> Any:
-    """Return the dot product; of matrices it is the matrix product."""
+    """Return the dot product of vectors, or the matrix product."""
 
 def dsplit(ary: Any, indices_or_sections: Any) -> Any:
     """Split an array along its third axis."""
 
 def dstack(arrays: Any) -> Any:
-    """Join arrays along the third axis."""
+    """Stack arrays along the third axis."""
 
 def ediff1d(ary: Any, to_end: Any = ..., to_begin: Any = ...) -> Any:
     """Return differences of neighbors of the flattened array, with values added at the ends."""
 
 def einsum(*operands: Any, **kwargs: Any) -> Any:
-    """Return the sum of products given by Einstein notation."""
+    """Evaluate Einstein summation notation."""
 
 def empty_like(prototype: Any, dtype: Any = ..., order: Any = ..., subok: Any = ..., shape: Any = ...) -> Any:
     """Return an uninitialized array with the shape and dtype of another one."""
@@ -309,19 +309,19 @@ def float_power(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.float_power`` gives for these arrays, computed on the host."""
 
 def floor(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Largest integer not above."""
+    """Floor: largest integer not above."""
 
 def frexp(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.frexp`` gives for these arrays, computed on the host."""
 
 def from_dlpack(x: Any) -> Any:
-    """Return an array that shares the memory of another library's."""
+    """Create an array that shares memory with another library's array."""
 
 def full(shape: Any, fill_value: Any, dtype: Any = ..., order: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Return a new array of the given shape, filled with one value."""
+    """Return a new array of the given shape, filled with a value."""
 
 def full_like(a: Any, fill_value: Any, dtype: Any = ..., order: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Return a new array of the shape and dtype of another one, filled with one value."""
+    """Return a new array with the shape and dtype of another one, filled with a value."""
 
 def greater(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """True where ``lhs > rhs``."""
@@ -339,7 +339,7 @@ def heaviside(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.heaviside`` gives for these arrays, computed on the host."""
 
 def histogram(a: Any, bins: Any = ..., range: Any = ..., normed: Any = ..., weights: Any = ..., density: Any = ...) -> Any:
-    """Return how many elements fall into each bin, and the edges of the bins."""
+    """Return the number of elements in each bin, and the edges of the bins."""
 
 def histogram2d(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.histogram2d`` gives for these arrays, computed on the host."""
@@ -354,7 +354,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> Any:
     """Split an array along its second axis, a vector along its only one."""
 
 def hstack(arrays: Any) -> Any:
-    """Join arrays column by column."""
+    """Stack arrays horizontally (along the second axis)."""
 
 def hypot(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Hypotenuse: ``sqrt(x1^2 + x2^2)``."""
@@ -372,7 +372,7 @@ def indices(dimensions: Any, dtype: Any = ..., ctx: Any = ...) -> Any:
     """Return an array of the indices of a grid."""
 
 def inner(a: Any, b: Any) -> Any:
-    """Return the sum of products over the last axes."""
+    """Return the inner product over the last axes."""
 
 def insert(arr: Any, obj: Any, values: Any, axis: Any = ...) -> Any:
     """Return the array with values inserted before some indices."""
@@ -384,31 +384,31 @@ def intersect1d(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.intersect1d`` gives for these arrays, computed on the host."""
 
 def invert(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Return the inverse of each bit of integers; another name of `bitwise_not`."""
+    """Return the bitwise NOT of integers; alias of `bitwise_not`."""
 
 def isclose(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.isclose`` gives for these arrays, computed on the host."""
 
 def isdtype(dtype: Any, kind: Any) -> Any:
-    """Return whether a data type is of a kind, such as 'integral' or 'real floating'."""
+    """Return whether a data type has a kind, such as 'integral' or 'real floating'."""
 
 def isfinite(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """True where it is neither NaN nor infinite."""
+    """Whether it is neither NaN nor infinite."""
 
 def isin(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.isin`` gives for these arrays, computed on the host."""
 
 def isinf(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """True where it is infinite."""
+    """Whether it is infinite."""
 
 def isnan(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """True where the element is NaN."""
+    """Whether the element is NaN."""
 
 def isneginf(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """True where it is -inf."""
+    """Whether it is -inf."""
 
 def isposinf(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """True where it is +inf."""
+    """Whether it is +inf."""
 
 def ix_(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.ix_`` gives for these arrays, computed on the host."""
@@ -447,7 +447,7 @@ def logical_and(x1: Any, x2: Any) -> Any:
     """Return whether both are true, elementwise."""
 
 def logical_not(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """True where it is 0."""
+    """Whether it is 0."""
 
 def logical_or(x1: Any, x2: Any) -> Any:
     """Return whether either is true, elementwise."""
@@ -474,7 +474,7 @@ def may_share_memory(a: Any, b: Any, max_work: Any = ...) -> Any:
     """Return whether two arrays might share memory."""
 
 def mean(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ...) -> Any:
-    """Return the mean of elements over some axes; of integers it is float32."""
+    """Return the mean of elements over some axes, as float32 for integers."""
 
 def min(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
     """Return the smallest element over some axes."""
@@ -489,7 +489,7 @@ def mirr(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.mirr`` gives for these arrays, computed on the host."""
 
 def mod(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Remainder with the divisor's sign; a divisor of 0 leaves 0."""
+    """Remainder with the divisor's sign; 0 for a divisor of 0."""
 
 def modf(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.modf`` gives for these arrays, computed on the host."""
@@ -558,13 +558,13 @@ def ones_like(a: Any, dtype: Any = ..., order: Any = ..., ctx: Any = ..., out: A
     """Return an array of ones with the shape and dtype of another one."""
 
 def outer(a: Any, b: Any) -> Any:
-    """Return all products of two vectors."""
+    """Return the outer product of two vectors."""
 
 def packbits(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.packbits`` gives for these arrays, computed on the host."""
 
 def pad(x: Any, pad_width: Any = ..., mode: Any = ..., **kwargs: Any) -> Any:
-    """Return the array with a border added around it."""
+    """Return the padded array."""
 
 def partition(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.partition`` gives for these arrays, computed on the host."""
@@ -600,7 +600,7 @@ def polysub(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.polysub`` gives for these arrays, computed on the host."""
 
 def polyval(p: Any, x: Any) -> Any:
-    """Return the values of a polynomial, whose coefficients start with the highest power."""
+    """Evaluate a polynomial with coefficients from the highest power down."""
 
 def positive(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.positive`` gives for these arrays, computed on the host."""
@@ -618,7 +618,7 @@ def prod(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: An
     """Return the product of elements over some axes, by default over all."""
 
 def product(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ...) -> Any:
-    """Return the product of elements over some axes; another name of `prod`."""
+    """Return the product of elements over some axes; alias of `prod`."""
 
 def promote_types(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.promote_types`` gives for these arrays, computed on the host."""
@@ -651,43 +651,43 @@ def reciprocal(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Reciprocal: ``1 / x``."""
 
 def remainder(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Remainder with the divisor's sign; a divisor of 0 leaves 0."""
+    """Remainder with the divisor's sign; 0 for a divisor of 0."""
 
 def repeat(a: Any, repeats: Any, axis: Any = ...) -> Any:
     """Return each element repeated, along an axis or of the flattened array."""
 
 def reshape(a: Any, newshape: Any, order: Any = ..., out: Any = ...) -> Any:
-    """Return the elements in another shape; one size may be -1 and follows from the others."""
+    """Return the array with a new shape; one size may be -1 (inferred)."""
 
 def resize(a: Any, new_shape: Any) -> Any:
-    """Return the elements in a new shape, repeated from the start or cut off as needed."""
+    """Return the array with a new shape, repeated or truncated as needed."""
 
 def result_type(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.result_type`` gives for these arrays, computed on the host."""
 
 def rint(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Nearest integer; halves go down."""
+    """Nearest integer, halves down."""
 
 def roll(a: Any, shift: Any, axis: Any = ...) -> Any:
     """Return the elements shifted cyclically along an axis."""
 
 def rollaxis(a: Any, axis: Any, start: Any = ...) -> Any:
-    """Return the array with one axis rolled back to before another one."""
+    """Return the array with one axis moved before another one."""
 
 def roots(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.roots`` gives for these arrays, computed on the host."""
 
 def rot90(m: Any, k: Any = ..., axes: Any = ...) -> Any:
-    """Return the array rotated by quarter turns in the plane of two axes."""
+    """Return the array rotated by multiples of 90 degrees in the plane of two axes."""
 
 def round(x: Any, decimals: Any = ..., out: Any = ..., **kwargs: Any) -> Any:
-    """Return the elements rounded to a number of decimals; another name of `around`."""
+    """Return the elements rounded to a number of decimals; alias of `around`."""
 
 def round_(x: Any, decimals: Any = ..., out: Any = ..., **kwargs: Any) -> Any:
-    """Return the elements rounded to a number of decimals; another name of `around`."""
+    """Return the elements rounded to a number of decimals; alias of `around`."""
 
 def row_stack(arrays: Any) -> Any:
-    """Join arrays row by row; another name of `vstack`."""
+    """Stack arrays vertically; alias of `vstack`."""
 
 def searchsorted(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.searchsorted`` gives for these arrays, computed on the host."""
@@ -723,7 +723,7 @@ def size(a: Any, axis: Any = ...) -> Any:
     """Return the number of elements, or the size of an axis."""
 
 def sometrue(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
-    """Return whether any element is true; another name of `any`."""
+    """Return whether any element is true; alias of `any`."""
 
 def sort(a: Any, axis: Any = ..., kind: Any = ..., order: Any = ...) -> Any:
     """Return the elements in ascending order along an axis."""
@@ -744,7 +744,7 @@ def squeeze(a: Any, axis: Any = ..., out: Any = ...) -> Any:
     """Return the array without axes of size 1."""
 
 def stack(arrays: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """Join arrays of one shape along a new axis."""
+    """Stack arrays of the same shape along a new axis."""
 
 def std(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ..., keepdims: Any = ...) -> Any:
     """Return the standard deviation over some axes."""
@@ -771,10 +771,10 @@ def tanh(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Hyperbolic tangent."""
 
 def tensordot(a: Any, b: Any, axes: Any = ...) -> Any:
-    """Return the sum of products over some axes of both arrays."""
+    """Return the tensor dot product over some axes."""
 
 def tile(A: Any, reps: Any) -> Any:
-    """Return the array repeated as a whole along each axis."""
+    """Return the array tiled along each axis."""
 
 def trace(a: Any, offset: Any = ..., axis1: Any = ..., axis2: Any = ..., out: Any = ...) -> Any:
     """Return the sum along a diagonal."""
@@ -801,7 +801,7 @@ def triu_indices_from(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.triu_indices_from`` gives for these arrays, computed on the host."""
 
 def true_divide(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Quotient of two arrays; that of integers is float32."""
+    """Quotient of two arrays; float32 for integers."""
 
 def trunc(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Nearest integer toward zero."""
@@ -819,7 +819,7 @@ def unravel_index(indices: Any, shape: Any, order: Any = ...) -> Any:
     """Return the coordinates of flat indices in an array of the given shape."""
 
 def unstack(x: Any, *, axis: Any = ...) -> Any:
-    """Return the parts of an array along an axis."""
+    """Split an array into slices along an axis, without the axis."""
 
 def unwrap(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.unwrap`` gives for these arrays, computed on the host."""
@@ -831,7 +831,7 @@ def var(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = .
     """Return the variance over some axes."""
 
 def vdot(a: Any, b: Any) -> Any:
-    """Return the dot product of two arrays as vectors."""
+    """Return the dot product of two flattened arrays."""
 
 def vecdot(x1: Any, x2: Any, *, axis: Any = ...) -> Any:
     """Return the dot products of vectors along an axis."""
@@ -840,7 +840,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> Any:
     """Split an array along its first axis."""
 
 def vstack(arrays: Any, out: Any = ...) -> Any:
-    """Join arrays row by row."""
+    """Stack arrays vertically (along the first axis)."""
 
 def where(condition: Any, x: Any = ..., y: Any = ...) -> Any:
     """Return elements of `x` where the condition holds, else of `y`."""

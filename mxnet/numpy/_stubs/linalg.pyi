@@ -45,7 +45,7 @@ def multi_dot(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.multi_dot`` gives for these arrays, computed on the host."""
 
 def norm(x: Any, ord: Any = ..., axis: Any = ..., keepdims: Any = ...) -> Any:
-    """Return a norm of vectors or matrices; by default that of all elements as one vector."""
+    """Return a norm of vectors or matrices, by default of the flattened array."""
 
 def pinv(a: Any, rcond: Any = ..., hermitian: Any = ...) -> Any:
     """Return the Moore-Penrose inverse of a matrix."""
@@ -63,7 +63,7 @@ def svd(a: Any) -> Any:
     """Return the singular value decomposition: (UT, L, V) with ``a = UT @ diag(L) @ V``."""
 
 def tensorinv(a: Any, ind: Any = ...) -> Any:
-    """Return the inverse of a tensor under `tensordot`."""
+    """Return the inverse of a tensor with respect to `tensordot`."""
 
 def tensorsolve(a: Any, b: Any, axes: Any = ...) -> Any:
     """Return the tensor `x` with ``tensordot(a, x, x.ndim) == b``."""

@@ -15,7 +15,7 @@ def chisquare(df: Any, size: Any = ..., dtype: Any = ..., ctx: Any = ...) -> Any
     """Draw from a chi-square distribution."""
 
 def choice(a: Any, size: Any = ..., replace: Any = ..., p: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Draw from an array, or from the integers below a number."""
+    """Draw a random sample from an array, or from ``range(a)``."""
 
 def exponential(scale: Any = ..., size: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
     """Draw from an exponential distribution."""
@@ -33,10 +33,10 @@ def lognormal(mean: Any = ..., sigma: Any = ..., size: Any = ..., dtype: Any = .
     """Draw from a log-normal distribution."""
 
 def multinomial(n: Any, pvals: Any, size: Any = ..., **kwargs: Any) -> Any:
-    """Draw the counts of each outcome in `n` trials, as int64."""
+    """Draw from a multinomial distribution: counts of each outcome in `n` trials, as int64."""
 
 def multivariate_normal(mean: Any, cov: Any, size: Any = ..., check_valid: Any = ..., tol: Any = ...) -> Any:
-    """Draw from a normal distribution of vectors."""
+    """Draw from a multivariate normal distribution."""
 
 def normal(loc: Any = ..., scale: Any = ..., size: Any = ..., dtype: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
     """Draw from a normal distribution."""
@@ -51,7 +51,7 @@ def rand(*size: Any, **kwargs: Any) -> Any:
     """Draw from a uniform distribution over ``[0, 1)``."""
 
 def randint(low: Any, high: Any = ..., size: Any = ..., dtype: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Draw integers from ``[low, high)``, or from ``[0, low)`` without `high`."""
+    """Draw integers from ``[low, high)``, or from ``[0, low)`` if `high` is None."""
 
 def randn(*size: Any, **kwargs: Any) -> Any:
     """Draw from the standard normal distribution."""

@@ -1,8 +1,8 @@
 """Generates `mx.np` and `mx.sym.np` from the operator registry and from the composites.
 
-A composite is a function that does more than call one operator, or calls it under another
-signature. It is written once, with the operator namespace ``F`` as its first parameter: eager
-arrays and symbols differ only in the namespace that is bound to it.
+A composite is a function of several operators, or of one operator with a different signature. It is
+written once, with the operator namespace ``F`` as its first parameter, which is bound to arrays or
+symbols.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from ...runtime.composites.namespace import OperatorNamespace
 from ...util import check_ufunc_keywords
 
 _CONTEXT = "Device of the result; by default the current one."
-_IGNORED = "Accepted as in NumPy; only the default."
+_IGNORED = "Accepted for compatibility with NumPy; only the default is supported."
 
-# What parameters mean, where all functions agree.
+# Descriptions of parameters with the same meaning in all functions.
 GLOSSARY = {
     # arrays
     "a": "The input array.",
@@ -39,36 +39,36 @@ GLOSSARY = {
     "array": "The input array.",
     "A": "The input array.",
     "x1": "The left operand: an array or a number.",
-    "x2": "The right operand; the two broadcast.",
+    "x2": "The right operand; both operands broadcast.",
     "b": "The second array.",
     "arrays": "The arrays, in a list or a tuple.",
     "tup": "The arrays, in a list or a tuple.",
-    "seq": "The arrays, in a list or a tuple; they agree in all other axes.",
+    "seq": "The arrays, in a list or a tuple; their other axes have the same sizes.",
     "*arys": "The arrays.",
     "*args": "The arrays.",
-    "out": "Array that receives the result, of its shape and data type.",
-    "prototype": "Array whose shape and data type the result has.",
-    "condition": "Where to take from `x`: elements that are not 0 are true.",
-    "y": "Taken where the condition is false.",
+    "out": "Array to write the result into, with the shape and data type of the result.",
+    "prototype": "Array that determines the shape and data type of the result.",
+    "condition": "Condition; nonzero elements are true.",
+    "y": "Values if the condition is false.",
     "weights": "Weight of each element.",
-    "values": "The values to put in; they broadcast.",
+    "values": "The values to insert; they broadcast.",
     "indices": "The indices.",
     # axes and order
-    "axis": "Axis or axes to work along; negative ones count from the last, None means all.",
+    "axis": "Axis or axes; negative values count from the last, None means all.",
     "axes": "The axes, in order.",
     "axis1": "First of the two axes.",
     "axis2": "Second of the two axes.",
-    "keepdims": "Whether reduced axes stay, with size 1.",
-    "source": "Where the axes are.",
-    "destination": "Where to move them.",
+    "keepdims": "Whether to keep reduced axes, with size 1.",
+    "source": "Positions of the axes to move.",
+    "destination": "New positions of these axes.",
     "start": "First number.",
     "stop": "Where to stop.",
-    "step": "Distance between neighboring numbers; it may be negative.",
-    "num": "How many numbers to make.",
-    "endpoint": "Whether `stop` is the last number; if not, it is left out.",
-    "retstep": "Whether to return the distance between neighbors too.",
+    "step": "Distance between neighboring values; may be negative.",
+    "num": "Number of values.",
+    "endpoint": "Whether to include `stop`.",
+    "retstep": "Whether to also return the distance between values.",
     "base": "Base of the powers.",
-    "order": "Order in memory; only ``'C'``, the last axis fastest.",
+    "order": "Memory order; only ``'C'`` (row-major).",
     "kind": _IGNORED,
     "max_work": _IGNORED,
     "subok": _IGNORED,
@@ -82,79 +82,79 @@ GLOSSARY = {
     "dtype": "Data type of the result; by default float32, or that of the input array.",
     "ctx": _CONTEXT,
     "size": "Shape of the samples; by default that of the parameters.",
-    "*size": "Sizes of the result, one by one; none means one number.",
-    "dimensions": "Shape of the array that the indices are for.",
+    "*size": "Sizes of the result; without any, a single number.",
+    "dimensions": "Shape of the indexed array.",
     "n": "How many.",
     "N": "Number of rows.",
     "M": "Number of columns, or of points.",
-    "k": "Number of the diagonal: 0 is the main one, positive ones are above it, negative below.",
-    "offset": "Number of the diagonal: 0 is the main one, positive ones are above it.",
+    "k": "Index of the diagonal: 0 is the main one, positive ones above it, negative ones below.",
+    "offset": "Index of the diagonal: 0 is the main one, positive ones are above it.",
     # numbers
-    "fill_value": "The number to fill with.",
+    "fill_value": "Value of all elements.",
     "decimals": "Number of decimals; a negative one rounds to tens, hundreds and so on.",
     "a_min": "Lower limit, or None.",
     "a_max": "Upper limit, or None.",
-    "initial": "Number that the reduction starts with.",
-    "ddof": "How much the divisor is less than the number of elements.",
-    "q": "What to compute: numbers, each of which becomes a slice of the result's first axis.",
-    "interpolation": "What to take between two elements, such as ``'linear'`` or ``'lower'``.",
-    "copy": "Whether to make a new array; with False the array itself is changed.",
+    "initial": "Initial value of the reduction.",
+    "ddof": "Delta degrees of freedom: the divisor is the number of elements minus it.",
+    "q": "Numbers to compute; those of an array become the first axis of the result.",
+    "interpolation": "Interpolation between two elements, such as ``'linear'`` or ``'lower'``.",
+    "copy": "Whether to return a new array; otherwise the array is changed in place.",
     "nan": "Number that replaces NaN.",
     "posinf": "Number that replaces infinity; by default the largest of the data type.",
     "neginf": "Number that replaces minus infinity; by default the smallest of the data type.",
-    "minlength": "Least length of the result.",
-    "repeats": "How many times each element is repeated.",
-    "reps": "Number of copies along each axis; extra ones make new axes in front.",
-    "shift": "How many places to move, for each axis.",
-    "mode": "What to do at the edges: how to pad, or what indices out of range mean.",
+    "minlength": "Minimum length of the result.",
+    "repeats": "Number of repetitions of each element.",
+    "reps": "Number of repetitions along each axis; extra ones add axes in front.",
+    "shift": "Number of positions to shift, for each axis.",
+    "mode": "Mode of padding, or of indices out of range.",
     "pad_width": "Number of elements before and after each axis: ``((before, after), ...)``.",
-    "returned": "Whether to return the sum of the weights too.",
-    "return_index": "Whether to return where each element first occurs.",
-    "return_inverse": "Whether to return the index, among the distinct ones, of each element.",
-    "return_counts": "Whether to return how often each element occurs.",
-    "indices_or_sections": "Number of equal parts, or the indices that the parts begin at.",
+    "returned": "Whether to also return the sum of the weights.",
+    "return_index": "Whether to return the first index of each unique element.",
+    "return_inverse": "Whether to return the index of each element among the unique ones.",
+    "return_counts": "Whether to return the count of each unique element.",
+    "indices_or_sections": "Number of equal parts, or the start indices of the parts.",
     "obj": "An index, a slice, or an array of indices.",
-    "prepend": "Values to put in front first.",
-    "append": "Values to put at the end first.",
-    "to_begin": "Values to put in front of the differences.",
-    "to_end": "Values to put at the end of the differences.",
+    "prepend": "Values to prepend.",
+    "append": "Values to append.",
+    "to_begin": "Values to prepend to the differences.",
+    "to_end": "Values to append to the differences.",
     "bins": "Number of equal bins, or their edges.",
-    "range": "Smallest and largest number that the bins cover; by default those of the array.",
+    "range": "Lower and upper limit of the bins; by default the array's minimum and maximum.",
     "normed": _IGNORED,
     "density": _IGNORED,
     "p": "The coefficients, from the highest power down.",
     "msg": "Message of the error.",
-    "reverse": "Whether to match sizes from the last axis on.",
+    "reverse": "Whether to match sizes from the right.",
     # linear algebra
     "ord": "Order of the norm: None is Euclidean, ``inf`` the largest, ``'fro'`` Frobenius's.",
-    "UPLO": "Triangle that is read: ``'L'`` for the lower one, ``'U'`` for the upper one.",
-    "rcond": "Singular values below this fraction of the largest count as 0.",
+    "UPLO": "Triangle to use: ``'L'`` for the lower, ``'U'`` for the upper one.",
+    "rcond": "Singular values below this fraction of the largest are treated as 0.",
     "hermitian": "Whether the matrix is symmetric, which is faster.",
-    "ind": "How many of the first axes belong to the inverse's last.",
-    "*operands": "Letters for the axes, such as ``'ij,jk->ik'``, then the arrays.",
+    "ind": "Number of leading axes that become the last axes of the inverse.",
+    "*operands": "Subscripts such as ``'ij,jk->ik'``, then the arrays.",
     # distributions
     "loc": "Location of the distribution: a number or an array.",
     "scale": "Scale of the distribution: a number or an array.",
     "low": "Lower bound: a number or an array.",
-    "high": "Upper bound, which is left out.",
+    "high": "Upper bound, excluded.",
     "mean": "Mean of the (underlying) normal distribution.",
     "sigma": "Standard deviation of the underlying normal distribution.",
     "cov": "Covariance matrix.",
     "df": "Degrees of freedom.",
     "pvals": "Probabilities of the outcomes.",
-    "replace": "Whether an element may be chosen again.",
+    "replace": "Whether to sample with replacement.",
 }
 NUMBERS = (int, float, bool, onp.generic)
-Maker = Callable[[], Callable]  # makes a function on first access
+Maker = Callable[[], Callable]  # creates functions on first access
 
 
 class NumpyNamespace(OperatorNamespace):
-    """``F`` of NumPy's composites; it also knows how a number becomes an operand.
+    """``F`` of NumPy's composites, with the conversion of numbers to operands.
 
     Parameters
     ----------
     number
-        Returns the attributes for a number as an operand.
+        Function that returns the attributes for a number as an operand.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class NumpyNamespace(OperatorNamespace):
         self.number = number
 
     def context_text(self, ctx: Any) -> str:
-        """Return the attribute that names a context; graphs name the current one too."""
+        """Return the context attribute; in graphs it defaults to the current context."""
         if ctx is None:
             return str(current_context()) if self.is_symbolic else ""
         return str(ctx)
@@ -217,7 +217,7 @@ def _refuse(name: str, *operands: Any) -> TypeError:
 
 
 def make_unary(F: NumpyNamespace, op: Op, name: str) -> Callable:
-    """Return the universal function of one array that an operator implements."""
+    """Create the universal function of one array for an operator."""
     function = getattr(F, op.name)
     of_number = getattr(onp, name, None)
 
@@ -238,7 +238,7 @@ def make_unary(F: NumpyNamespace, op: Op, name: str) -> Callable:
 
 
 def make_binary(F: NumpyNamespace, op: Op, name: str) -> Callable:
-    """Return the universal function of two arrays, either of which may be a number."""
+    """Create the universal function of two operands for an operator; one may be a number."""
     function = getattr(F, op.name)
     with_number = getattr(F, scalar_form(name))
     from_number = getattr(F, reversed_form(name))
@@ -283,24 +283,24 @@ def _parameter(name: str, **default: None) -> inspect.Parameter:
 
 _UNARY = (_parameter("x"), _parameter("out", default=None))
 _BINARY = (_parameter("x1"), _parameter("x2"), _parameter("out", default=None))
-_docstrings: dict[Op, str] = {}  # arrays and symbols have the same
+_docstrings: dict[Op, str] = {}  # same for arrays and symbols
 
 
 _MIRRORED = {"less": "greater", "greater": "less"}
 
 
 def array_form(name: str) -> str:
-    """Return the operator of two arrays that a binary function calls."""
+    """Return the operator on two arrays of a binary function."""
     return f"_npi_{name}"
 
 
 def scalar_form(name: str) -> str:
-    """Return the operator of an array and a number that belongs to a binary function."""
+    """Return the operator on an array and a number of a binary function."""
     return f"_npi_{name}_scalar"
 
 
 def reversed_form(name: str) -> str:
-    """Return the operator of a number and an array: reversed, mirrored, or the same.
+    """Return the operator on a number and an array: reversed, mirrored, or the same.
 
     >>> reversed_form("subtract"), reversed_form("less"), reversed_form("add")
     ('_npi_rsubtract_scalar', '_npi_greater_scalar', '_npi_add_scalar')
@@ -334,7 +334,7 @@ def is_unary(name: str, op: Op) -> bool:
 
 
 def universal_functions(F: NumpyNamespace) -> dict[str, Maker]:
-    """Return factories of the universal functions that operators implement, by public names."""
+    """Return factories of the universal functions, by public name."""
     makers = {}
     for registered in registry.names():
         op, name = registry.get(registered), registered.removeprefix("_npi_")

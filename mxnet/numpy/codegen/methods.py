@@ -1,6 +1,6 @@
-"""Methods of `np.ndarray` and of its symbol that call functions of their namespace.
+"""Methods of `np.ndarray` and of its symbol.
 
-Each is written once, with the namespace of functions (`mx.np` or `mx.sym.np`) first.
+Each calls a function of the namespace in its first parameter, `mx.np` or `mx.sym.np`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def argsort(np: Any, self: Any, axis: Any = -1, kind: Any = None, order: str | N
 
 
 def broadcast_to(np: Any, self: Any, shape: Any) -> Any:
-    """Return the array repeated along axes of size 1 to fill a shape."""
+    """Return the array broadcast to a shape."""
     return np.broadcast_to(self, shape)
 
 
@@ -96,7 +96,7 @@ def nonzero(np: Any, self: Any) -> Any:
 
 
 def pad(np: Any, self: Any, pad_width: Any = None, mode: str = "constant", **kwargs: Any) -> Any:
-    """Return the array with a border added around it."""
+    """Return the padded array."""
     return np.pad(self, pad_width, mode, **kwargs)
 
 
@@ -118,7 +118,7 @@ def repeat(np: Any, self: Any, repeats: Any, axis: Any = None) -> Any:
 
 
 def reshape(np: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return the elements in another shape; one size may be -1.
+    """Return the array with a new shape; one size may be -1 (inferred).
 
     >>> mx.np.arange(4).reshape(2, -1).shape
     (2, 2)
@@ -187,7 +187,7 @@ def take(np: Any, self: Any, indices: Any, axis: Any = None, mode: str = "raise"
 
 
 def tile(np: Any, self: Any, reps: Any) -> Any:
-    """Return the array repeated as a whole along each axis."""
+    """Return the array tiled along each axis."""
     return np.tile(self, reps)
 
 

@@ -71,7 +71,7 @@ def _eager_number(value: Any) -> dict[str, Any]:
 
 
 def _symbolic_number(value: Any) -> dict[str, Any]:
-    """Return a number as MXNet 1.9.1 writes it into graphs, which distinguish int and float."""
+    """Return a number in the form of MXNet 1.9.1's graphs, which distinguish int and float."""
     return {"scalar": float(value), "is_int": isinstance(value, int)}
 
 
@@ -98,7 +98,7 @@ class _Given(NameManager):
 
 
 def _nameable(function: Callable) -> Callable:
-    """Return a function of symbols that takes ``name=``, as MXNet's built-in operators do."""
+    """Add the parameter ``name`` to a function of symbols, as in MXNet."""
 
     @functools.wraps(function)
     def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
@@ -131,7 +131,7 @@ def fill(module: ModuleType, makers: Mapping[str, Maker]) -> None:
     """Create the functions of a module on first access; its `__all__` names them."""
     if module not in _makers:
         _makers[module] = {}
-        others = getattr(module, "__getattr__", None)  # of the module itself
+        others = getattr(module, "__getattr__", None)  # functions of the module itself
         make_on_demand(module, functools.partial(_make, module, others))
     _makers[module].update(makers)
     names = sorted({*getattr(module, "__all__", ()), *makers})
@@ -164,9 +164,9 @@ def fill_internal(module: ModuleType, F: NumpyNamespace) -> None:
 
 
 def fill_all(public: dict[str, ModuleType]) -> list[str]:
-    """Fill the modules below `mx.nd.np` and `mx.sym.np`; return the names of the functions.
+    """Fill the modules of `mx.nd.np` and `mx.sym.np`; return the names of the functions.
 
-    `public` has the modules of `mx.np` that show the same: 'np', 'linalg' and 'random'.
+    `public` has the modules of `mx.np` with the same functions: 'np', 'linalg' and 'random'.
     """
     names: list[str] = []
     for F, module in ((eager, eager_module), (symbolic, symbol_module)):
@@ -205,7 +205,7 @@ def _operators_of(F: NumpyNamespace, prefix: str, module: str) -> dict[str, Make
 
 
 def fill_extension(public: ModuleType) -> None:
-    """Fill `mx.npx`, which is `public`, and the modules `mx.nd.npx` and `mx.sym.npx`."""
+    """Fill `mx.npx` (`public`), `mx.nd.npx` and `mx.sym.npx`."""
     composites = composites_of([extension])
     samplers = {name: composites.pop(name) for name in extension.RANDOM}
     for F, module in ((eager, eager_extension), (symbolic, symbol_extension)):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...symbol.numpy import _Symbol
     from ..multiarray import ndarray
 
-# Python's name: (function of mx.np, dtypes on which its kernel is right, does it compare)
+# Python's name: (function of mx.np, supported dtypes of its kernel, whether it compares)
 BINARY = {
     "add": ("add", NUMBERS, False),
     "sub": ("subtract", NUMBERS, False),
@@ -64,7 +64,7 @@ def binary_overload(
 ) -> Callable:
     """Return the method for ``array <operator> other``, or the reverse.
 
-    The public function of the module serves all operands.
+    It calls the public function of the module.
     """
 
     def general(self: ndarray, other: Any) -> Any:
@@ -91,7 +91,7 @@ def binary_overload(
 def in_place_overload(
     cls: type[ndarray], module: ModuleType, name: str, dtypes: frozenset
 ) -> Callable:
-    """Return the method for ``array <operator>= other``: the result goes into its memory."""
+    """Return the method for ``array <operator>= other``, which writes into the array."""
     op, scalar = registry.get(array_form(name)), registry.get(scalar_form(name))
 
     def general(self: ndarray, other: Any) -> ndarray:
@@ -141,7 +141,7 @@ def add_operator_overloads(cls: type[ndarray], module: ModuleType) -> None:
         if dunder in IN_PLACE:
             method = in_place_overload(cls, module, name, dtypes)
             set_method(cls, f"__i{dunder}__", method)
-    set_method(cls, "__neg__", lambda self: self * -1)  # as in MXNet; it makes integers of bools
+    set_method(cls, "__neg__", lambda self: self * -1)  # as in MXNet, bools become integers
     add_division_names(cls)
 
 

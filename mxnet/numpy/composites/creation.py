@@ -1,4 +1,4 @@
-"""Composites that make arrays."""
+"""Composites that create arrays."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def full(
     ctx: Any = None,
     out: Any = None,
 ) -> Any:
-    """Return a new array of the given shape, filled with one value.
+    """Return a new array of the given shape, filled with a value.
 
     >>> mx.np.full((2,), 7)
     array([7., 7.])
@@ -90,7 +90,7 @@ def full_like(
     ctx: Any = None,
     out: Any = None,
 ) -> Any:
-    """Return a new array of the shape and dtype of another one, filled with one value.
+    """Return a new array with the shape and dtype of another one, filled with a value.
 
     >>> mx.np.full_like(mx.np.zeros(2), 3)
     array([3., 3.])
@@ -136,7 +136,7 @@ def empty_like(
     if order not in ("C", "K"):
         check_order(order)
     if subok:
-        raise NotImplementedError("subok=True is not supported; leave it out.")
+        raise NotImplementedError("subok=True is not supported.")
     if shape is not None:
         raise NotImplementedError("shape= is not supported; use mx.np.empty(shape).")
     return _filled_like(F, prototype, 0, dtype, "C", None, None)
@@ -150,16 +150,16 @@ def arange(
     dtype: Any = None,
     ctx: Any = None,
 ) -> Any:
-    """Return evenly spaced values from `start` up to, not including, `stop`.
+    """Return evenly spaced values in ``[start, stop)``.
 
-    The dtype is float32 unless it is given.
+    The default dtype is float32.
 
     Parameters
     ----------
     start
-        First number; the stop if `stop` is None, and then 0 is the first.
+        Start of the interval, included. If `stop` is None, the interval is ``[0, start)``.
     stop
-        Where to stop; this number itself is left out.
+        End of the interval, excluded.
 
     >>> mx.np.arange(3)
     array([0., 1., 2.])
@@ -191,9 +191,9 @@ def linspace(
     Parameters
     ----------
     stop
-        Last number, or with ``endpoint=False`` the one after it.
+        End of the interval; excluded with ``endpoint=False``.
     axis
-        Where the new axis stands, if `start` and `stop` are arrays; only 0.
+        Position of the new axis if `start` and `stop` are arrays; only 0.
 
     >>> mx.np.linspace(0, 1, 3)
     array([0. , 0.5, 1. ])
@@ -235,7 +235,7 @@ def logspace(
     stop
         Exponent of the last number.
     axis
-        Where the new axis stands; only 0.
+        Position of the new axis; only 0.
 
     >>> mx.np.logspace(0, 2, 3)
     array([  1.,  10., 100.])

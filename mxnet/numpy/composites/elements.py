@@ -1,4 +1,4 @@
-"""Composites that choose, order, round or compare elements."""
+"""Composites that select, sort, round or compare elements."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def around(F: NumpyNamespace, x: Any, decimals: int = 0, out: Any = None, **kwar
 
 
 def round(F: NumpyNamespace, x: Any, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
-    """Return the elements rounded to a number of decimals; another name of `around`.
+    """Return the elements rounded to a number of decimals; alias of `around`.
 
     >>> mx.np.round(mx.np.array([1.7]))
     array([2.])
@@ -53,7 +53,7 @@ def round(F: NumpyNamespace, x: Any, decimals: int = 0, out: Any = None, **kwarg
 
 
 def round_(F: NumpyNamespace, x: Any, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
-    """Return the elements rounded to a number of decimals; another name of `around`.
+    """Return the elements rounded to a number of decimals; alias of `around`.
 
     >>> mx.np.round_(mx.np.array([1.7]))
     array([2.])
@@ -75,7 +75,7 @@ def fabs(F: NumpyNamespace, x: Any, out: Any = None, **kwargs: Any) -> Any:
 
 
 def bitwise_not(F: NumpyNamespace, x: Any, out: Any = None, **kwargs: Any) -> Any:
-    """Return the inverse of each bit of integers, the opposite of bools.
+    """Return the bitwise NOT of integers, the logical NOT of bools.
 
     >>> mx.np.bitwise_not(mx.np.array([0, 1], dtype="int32"))
     array([-1, -2], dtype=int32)
@@ -87,7 +87,7 @@ def bitwise_not(F: NumpyNamespace, x: Any, out: Any = None, **kwargs: Any) -> An
 
 
 def invert(F: NumpyNamespace, x: Any, out: Any = None, **kwargs: Any) -> Any:
-    """Return the inverse of each bit of integers; another name of `bitwise_not`.
+    """Return the bitwise NOT of integers; alias of `bitwise_not`.
 
     >>> mx.np.invert(mx.np.array([0], dtype="int32"))
     array([-1], dtype=int32)
@@ -127,9 +127,9 @@ def sort(
     Parameters
     ----------
     axis
-        The axis to sort along; None sorts the flattened array.
+        Axis to sort along; None: the flattened array.
     order
-        Accepted as in NumPy; only None.
+        Accepted for compatibility with NumPy; only None.
 
     >>> mx.np.sort(mx.np.array([3, 1, 2]))
     array([1., 2., 3.])
@@ -146,9 +146,9 @@ def argsort(
     Parameters
     ----------
     axis
-        The axis to sort along; None sorts the flattened array.
+        Axis to sort along; None: the flattened array.
     order
-        Accepted as in NumPy; only None.
+        Accepted for compatibility with NumPy; only None.
 
     >>> mx.np.argsort(mx.np.array([3, 1, 2]))
     array([1, 2, 0], dtype=int64)
@@ -159,7 +159,7 @@ def argsort(
 
 def _refuse_order(name: str, order: Any) -> None:
     if order is not None:
-        raise NotImplementedError(f"{name}: order={order!r} is not supported; leave it out.")
+        raise NotImplementedError(f"{name}: order={order!r} is not supported.")
 
 
 def take(
@@ -170,7 +170,7 @@ def take(
     Parameters
     ----------
     axis
-        The axis to take along; None takes from the flattened array.
+        Axis to take along; None: the flattened array.
     mode
         What to do with indices out of range: ``'clip'`` or ``'wrap'`` them, or ``'raise'``.
 
@@ -187,12 +187,12 @@ def take(
 def where(F: NumpyNamespace, condition: Any, x: Any = None, y: Any = None) -> Any:
     """Return elements of `x` where the condition holds, else of `y`.
 
-    With the condition alone the result is that of `nonzero`.
+    With only the condition, the result is that of `nonzero`.
 
     Parameters
     ----------
     x
-        Taken where the condition is true.
+        Values if the condition is true.
 
     >>> mx.np.where(mx.np.array([1, 0]), 5.0, 6.0)
     array([5., 6.])
@@ -200,7 +200,7 @@ def where(F: NumpyNamespace, condition: Any, x: Any = None, y: Any = None) -> An
     if x is None and y is None:
         return nonzero(F, condition)
     if x is None or y is None:
-        raise ValueError("where: give both x and y, or neither of them.")
+        raise ValueError("where: pass both x and y, or neither.")
     if is_number(condition):
         return x if condition != 0 else y
     if is_number(x):
@@ -255,9 +255,9 @@ def diff(
     Parameters
     ----------
     n
-        How many times differences are taken.
+        Order of the differences.
     axis
-        The axis to work along; a negative one counts from the last.
+        Axis; a negative value counts from the last.
 
     >>> mx.np.diff(mx.np.array([1, 3, 6]))
     array([2., 3.])
@@ -293,7 +293,7 @@ def histogram(
     weights: Any = None,
     density: Any = None,
 ) -> Any:
-    """Return how many elements fall into each bin, and the edges of the bins.
+    """Return the number of elements in each bin, and the edges of the bins.
 
     >>> mx.np.histogram(mx.np.array([1, 2, 1]), bins=2, range=(0, 2))[0]
     array([0, 3], dtype=int64)
@@ -311,12 +311,12 @@ def histogram(
 
 
 def polyval(F: NumpyNamespace, p: Any, x: Any) -> Any:
-    """Return the values of a polynomial, whose coefficients start with the highest power.
+    """Evaluate a polynomial with coefficients from the highest power down.
 
     Parameters
     ----------
     x
-        Where to evaluate.
+        Points to evaluate at.
 
     >>> mx.np.polyval(mx.np.array([1, 0, 2]), mx.np.array([3]))
     array([11.])

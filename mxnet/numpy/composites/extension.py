@@ -15,10 +15,10 @@ RANDOM = ("bernoulli", "normal_n", "uniform_n")
 def reshape(
     F: NumpyNamespace, a: Any, newshape: Any, reverse: bool = False, order: str = "C"
 ) -> Any:
-    """Return the elements in another shape, given by sizes and by codes.
+    """Return the array with a new shape, given by sizes and codes.
 
-    -1 follows from the others, -2 copies a size, -3 skips an axis of size 1, -4 copies all that
-    are left, -5 merges two axes, -6 splits one into the two sizes that follow.
+    -1 is inferred, -2 copies a size, -3 skips an axis of size 1, -4 copies all remaining sizes, -5
+    merges two axes, -6 splits one into the two sizes that follow.
 
     >>> mx.npx.reshape(mx.np.ones((2, 3, 4)), (-5, -2)).shape
     (6, 4)
@@ -27,7 +27,7 @@ def reshape(
 
 
 def nonzero(F: NumpyNamespace, a: Any) -> Any:
-    """Return the indices of elements that are not 0, a row for each, as int64.
+    """Return the indices of nonzero elements as int64, one row per element.
 
     >>> mx.npx.nonzero(mx.np.array([0, 7]))
     array([[1]], dtype=int64)
@@ -53,14 +53,14 @@ def bernoulli(
     ctx: Any = None,
     out: Any = None,
 ) -> Any:
-    """Draw 1 with a probability, given as such or as its logit; else 0.
+    """Draw from a Bernoulli distribution, given by probability or logit.
 
     Parameters
     ----------
     prob
         Probability of 1: a number or an array.
     logit
-        Log-odds of 1, in place of `prob`.
+        Log-odds of 1, instead of `prob`.
 
     >>> mx.npx.random.bernoulli(prob=0.5, size=(2, 3)).shape
     (2, 3)
@@ -109,12 +109,12 @@ def uniform_n(
     dtype: Any = None,
     ctx: Any = None,
 ) -> Any:
-    """Draw from uniform distributions; the shape is `batch_shape` and then the parameters'.
+    """Draw from uniform distributions; the shape is `batch_shape` plus that of the parameters.
 
     Parameters
     ----------
     batch_shape
-        Shape that precedes that of the parameters.
+        Shape of the batch of samples.
 
     >>> mx.npx.random.uniform_n(mx.np.zeros(3), 1.0, batch_shape=(2,)).shape
     (2, 3)
@@ -130,12 +130,12 @@ def normal_n(
     dtype: Any = None,
     ctx: Any = None,
 ) -> Any:
-    """Draw from normal distributions; the shape is `batch_shape` and then the parameters'.
+    """Draw from normal distributions; the shape is `batch_shape` plus that of the parameters.
 
     Parameters
     ----------
     batch_shape
-        Shape that precedes that of the parameters.
+        Shape of the batch of samples.
 
     >>> mx.npx.random.normal_n(mx.np.zeros(3), 1.0, batch_shape=(2,)).shape
     (2, 3)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def _together(outputs: Any) -> Any:
-    """Return several results as a tuple; a symbol holds them itself."""
+    """Return several results as a tuple, or one symbol with several outputs."""
     return tuple(outputs) if isinstance(outputs, list) else outputs
 
 
@@ -125,7 +125,7 @@ def eigvalsh(F: NumpyNamespace, a: Any, UPLO: str = "L") -> Any:
 
 
 def tensorinv(F: NumpyNamespace, a: Any, ind: Any = 2) -> Any:
-    """Return the inverse of a tensor under `tensordot`.
+    """Return the inverse of a tensor with respect to `tensordot`.
 
     >>> mx.np.linalg.tensorinv(mx.np.eye(4).reshape(2, 2, 2, 2)).shape
     (2, 2, 2, 2)
@@ -143,7 +143,7 @@ def tensorsolve(F: NumpyNamespace, a: Any, b: Any, axes: Any = None) -> Any:
     b
         The right-hand side.
     axes
-        Axes of `a` that are moved to the end first.
+        Axes of `a` to move to the end first.
 
     >>> mx.np.linalg.tensorsolve(mx.np.eye(4).reshape(2, 2, 4), mx.np.ones((2, 2)))
     array([1., 1., 1., 1.])
@@ -157,7 +157,7 @@ def tensorsolve(F: NumpyNamespace, a: Any, b: Any, axes: Any = None) -> Any:
 def norm(
     F: NumpyNamespace, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False
 ) -> Any:
-    """Return a norm of vectors or matrices; by default that of all elements as one vector.
+    """Return a norm of vectors or matrices, by default of the flattened array.
 
     >>> mx.np.linalg.norm(mx.np.array([3.0, 4.0]))
     array(5.)
@@ -178,11 +178,11 @@ INF = float("inf")
 
 
 def _norm_flag(ord: Any, axis: Any) -> Any:
-    """Return the arguments of MXNet's operator for an order of norm: a flag and a number."""
+    """Return the operator's flag and number for an order of norm."""
     if ord is None:
         return (-2 if axis is None else 1), 2
     if isinstance(ord, str):
-        if ord == "fro":  # of a vector it is the Euclidean norm
+        if ord == "fro":  # the Euclidean norm of a vector
             return 1, 2
         if ord != "nuc" or (axis is not None and len(axis) != 2):
             raise ValueError("Invalid norm order for vectors.")
@@ -194,7 +194,7 @@ def _norm_flag(ord: Any, axis: Any) -> Any:
 
 
 def _infinite_norm(F: NumpyNamespace, x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
-    """Return the largest or smallest element of vectors, or sum over the rows of matrices."""
+    """Return the infinity norm: of absolute values of vectors, or row sums of matrices."""
     size, extreme = F._npi_absolute(x), F._np_max if ord > 0 else F._np_min
     if axis is None or len(axis) == 1:
         return extreme(size, axis=axis, keepdims=keepdims)

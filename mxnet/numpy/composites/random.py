@@ -147,7 +147,7 @@ def weibull(F: NumpyNamespace, a: Any, size: Any = None, ctx: Any = None, out: A
     Parameters
     ----------
     a
-        Exponent of the distribution: a number or an array.
+        Shape parameter: a number or an array.
 
     >>> mx.np.random.weibull(2.0, size=3).shape
     (3,)
@@ -161,7 +161,7 @@ def pareto(F: NumpyNamespace, a: Any, size: Any = None, ctx: Any = None, out: An
     Parameters
     ----------
     a
-        Exponent of the distribution: a number or an array.
+        Shape parameter: a number or an array.
 
     >>> mx.np.random.pareto(2.0, size=3).shape
     (3,)
@@ -175,7 +175,7 @@ def power(F: NumpyNamespace, a: Any, size: Any = None) -> Any:
     Parameters
     ----------
     a
-        Exponent of the distribution: a number or an array.
+        Shape parameter: a number or an array.
 
     >>> mx.np.random.power(2.0, size=3).shape
     (3,)
@@ -197,7 +197,7 @@ def gamma(
     Parameters
     ----------
     shape
-        Shape (exponent) of the distribution: a number or an array.
+        Shape parameter: a number or an array.
 
     >>> mx.np.random.gamma(2.0, size=3).shape
     (3,)
@@ -213,9 +213,9 @@ def beta(
     Parameters
     ----------
     a
-        First exponent: a number or an array.
+        First shape parameter: a number or an array.
     b
-        Second exponent: a number or an array.
+        Second shape parameter: a number or an array.
 
     >>> mx.np.random.beta(1.0, 2.0, size=3).shape
     (3,)
@@ -246,12 +246,12 @@ def randint(
     ctx: Any = None,
     out: Any = None,
 ) -> Any:
-    """Draw integers from ``[low, high)``, or from ``[0, low)`` without `high`.
+    """Draw integers from ``[low, high)``, or from ``[0, low)`` if `high` is None.
 
     Parameters
     ----------
     low
-        Lower bound; the upper one if `high` is None.
+        Lower bound, or the upper bound if `high` is None.
     size
         Shape of the samples; by default one number.
     dtype
@@ -311,12 +311,12 @@ def choice(
     ctx: Any = None,
     out: Any = None,
 ) -> Any:
-    """Draw from an array, or from the integers below a number.
+    """Draw a random sample from an array, or from ``range(a)``.
 
     Parameters
     ----------
     a
-        Array to choose from, or the number of integers from 0 on.
+        Array to sample from, or a number.
     size
         Shape of the samples; by default one sample.
     p
@@ -337,14 +337,14 @@ def choice(
 
 
 def multinomial(F: NumpyNamespace, n: Any, pvals: Any, size: Any = None, **kwargs: Any) -> Any:
-    """Draw the counts of each outcome in `n` trials, as int64.
+    """Draw from a multinomial distribution: counts of each outcome in `n` trials, as int64.
 
     Parameters
     ----------
     n
         Number of trials.
     size
-        Shape of the experiments; by default one.
+        Shape of the samples; by default one sample.
 
     >>> int(mx.np.random.multinomial(3, [0.5, 0.5]).sum())
     3
@@ -367,7 +367,7 @@ def multivariate_normal(
     check_valid: Any = None,
     tol: Any = None,
 ) -> Any:
-    """Draw from a normal distribution of vectors.
+    """Draw from a multivariate normal distribution.
 
     Parameters
     ----------
@@ -382,8 +382,8 @@ def multivariate_normal(
     if check_valid is not None or tol is not None:
         raise NotImplementedError("multivariate_normal: check_valid and tol are not supported.")
     size = (int(size),) if isinstance(size, Integral) else tuple(size or ())
-    # A row of the covariance may bring further axes; the shapes of symbols are not known.
-    # No decomposition takes float16, and the types of symbols are not known either.
+    # The covariance may have more batch axes, and shapes of symbols are unknown. Decompositions do
+    # not support float16, and types of symbols are unknown too.
     wide, _ = F.amp_multicast(cov, F._npi_zeros(shape=(1,), dtype="float32"), num_outputs=2)
     center = zeros_like(F, mean) + zeros_like(F, F._np_sum(wide, axis=-1))
     dtype = getattr(wide, "dtype", "float32")

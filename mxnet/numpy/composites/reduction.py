@@ -1,4 +1,4 @@
-"""Composites that reduce axes: sums, extremes, averages, quantiles, counts."""
+"""Composites that reduce axes: sums, extrema, averages, quantiles, counts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def product(
     out: Any = None,
     keepdims: bool = False,
 ) -> Any:
-    """Return the product of elements over some axes; another name of `prod`.
+    """Return the product of elements over some axes; alias of `prod`.
 
     >>> mx.np.product(mx.np.array([2, 3]))
     array(6.)
@@ -68,7 +68,7 @@ def mean(
     out: Any = None,
     keepdims: bool = False,
 ) -> Any:
-    """Return the mean of elements over some axes; of integers it is float32.
+    """Return the mean of elements over some axes, as float32 for integers.
 
     >>> mx.np.mean(mx.np.array([1, 2], dtype="int32"))
     array(1.5)
@@ -135,7 +135,7 @@ def min(
 def amax(
     F: NumpyNamespace, a: Any, axis: Any = None, keepdims: bool = False, out: Any = None
 ) -> Any:
-    """Return the largest element over some axes; another name of `max`.
+    """Return the largest element over some axes; alias of `max`.
 
     >>> mx.np.amax(mx.np.array([1, 2]))
     array(2.)
@@ -146,7 +146,7 @@ def amax(
 def amin(
     F: NumpyNamespace, a: Any, axis: Any = None, keepdims: bool = False, out: Any = None
 ) -> Any:
-    """Return the smallest element over some axes; another name of `min`.
+    """Return the smallest element over some axes; alias of `min`.
 
     >>> mx.np.amin(mx.np.array([1, 2]))
     array(1.)
@@ -179,7 +179,7 @@ def any(
 def alltrue(
     F: NumpyNamespace, a: Any, axis: Any = None, keepdims: bool = False, out: Any = None
 ) -> Any:
-    """Return whether all elements are true; as `all`, but a bool of NumPy's over all axes.
+    """Return whether all elements are true; like `all`, but a NumPy bool over all axes.
 
     >>> mx.np.alltrue(mx.np.array([1, 2]))
     np.True_
@@ -192,7 +192,7 @@ def alltrue(
 def sometrue(
     F: NumpyNamespace, a: Any, axis: Any = None, keepdims: bool = False, out: Any = None
 ) -> Any:
-    """Return whether any element is true; another name of `any`.
+    """Return whether any element is true; alias of `any`.
 
     >>> mx.np.sometrue(mx.np.array([0, 2]))
     array(True)
@@ -226,7 +226,7 @@ def average(
     returned: bool = False,
     out: Any = None,
 ) -> Any:
-    """Return the average over some axes, weighted if weights are given.
+    """Return the (weighted) average over some axes.
 
     With `returned` the result is a list: the average and the sum of the weights.
 
@@ -281,7 +281,7 @@ def percentile(
     array(2.)
     """
     if overwrite_input is not None:
-        raise NotImplementedError("overwrite_input is not supported; leave it out.")
+        raise NotImplementedError("overwrite_input is not supported.")
     attributes = {"axis": axis, "interpolation": interpolation, "keepdims": keepdims}
     if is_number(q):
         return F._npi_percentile(a, q_scalar=q, **attributes, out=out)
@@ -309,12 +309,12 @@ def quantile(
     array(2.)
     """
     if overwrite_input is not None:
-        raise NotImplementedError("overwrite_input is not supported; leave it out.")
+        raise NotImplementedError("overwrite_input is not supported.")
     return percentile(F, a, q * 100, axis, out, None, interpolation, keepdims)
 
 
 def bincount(F: NumpyNamespace, x: Any, weights: Any = None, minlength: Any = 0) -> Any:
-    """Return how often each non-negative integer occurs, or the sum of weights at each.
+    """Return the count of each non-negative integer, or the sum of its weights.
 
     Parameters
     ----------
@@ -335,7 +335,7 @@ def bincount(F: NumpyNamespace, x: Any, weights: Any = None, minlength: Any = 0)
 
 
 def dot(F: NumpyNamespace, a: Any, b: Any, out: Any = None) -> Any:
-    """Return the dot product; of matrices it is the matrix product.
+    """Return the dot product of vectors, or the matrix product.
 
     >>> mx.np.dot(mx.np.array([1, 2]), mx.np.array([3, 4]))
     array(11.)
@@ -355,7 +355,7 @@ def matmul(F: NumpyNamespace, a: Any, b: Any, out: Any = None, **kwargs: Any) ->
 
 
 def inner(F: NumpyNamespace, a: Any, b: Any) -> Any:
-    """Return the sum of products over the last axes.
+    """Return the inner product over the last axes.
 
     >>> mx.np.inner(mx.np.array([1, 2]), mx.np.array([3, 4]))
     array(11.)
@@ -364,7 +364,7 @@ def inner(F: NumpyNamespace, a: Any, b: Any) -> Any:
 
 
 def outer(F: NumpyNamespace, a: Any, b: Any) -> Any:
-    """Return all products of two vectors.
+    """Return the outer product of two vectors.
 
     >>> mx.np.outer(mx.np.array([1, 2]), mx.np.array([3, 4]))
     array([[3., 4.],
@@ -374,7 +374,7 @@ def outer(F: NumpyNamespace, a: Any, b: Any) -> Any:
 
 
 def vdot(F: NumpyNamespace, a: Any, b: Any) -> Any:
-    """Return the dot product of two arrays as vectors.
+    """Return the dot product of two flattened arrays.
 
     >>> mx.np.vdot(mx.np.ones((2, 2)), mx.np.ones((2, 2)))
     array(4.)
@@ -383,12 +383,12 @@ def vdot(F: NumpyNamespace, a: Any, b: Any) -> Any:
 
 
 def tensordot(F: NumpyNamespace, a: Any, b: Any, axes: Any = 2) -> Any:
-    """Return the sum of products over some axes of both arrays.
+    """Return the tensor dot product over some axes.
 
     Parameters
     ----------
     axes
-        Number of axes to sum over, or the axes of `a` and those of `b`.
+        Number of axes to sum over, or a pair of the axes of `a` and of `b`.
 
     >>> mx.np.tensordot(mx.np.ones((2, 3)), mx.np.ones((3, 2)), axes=1).shape
     (2, 2)
@@ -404,7 +404,7 @@ def tensordot(F: NumpyNamespace, a: Any, b: Any, axes: Any = 2) -> Any:
 
 
 def einsum(F: NumpyNamespace, *operands: Any, **kwargs: Any) -> Any:
-    """Return the sum of products given by Einstein notation.
+    """Evaluate Einstein summation notation.
 
     >>> mx.np.einsum("ij,j->i", mx.np.ones((2, 3)), mx.np.ones(3))
     array([3., 3.])

@@ -13,7 +13,7 @@ from ..codegen.functions import NumpyNamespace, check_order, is_number
 
 
 def reshape(F: NumpyNamespace, a: Any, newshape: Any, order: str = "C", out: Any = None) -> Any:
-    """Return the elements in another shape; one size may be -1 and follows from the others.
+    """Return the array with a new shape; one size may be -1 (inferred).
 
     >>> mx.np.reshape(mx.np.arange(4), (2, -1))
     array([[0., 1.],
@@ -42,7 +42,7 @@ def transpose(F: NumpyNamespace, a: Any, axes: Any = None) -> Any:
     Parameters
     ----------
     axes
-        The new order of the axes; None reverses them.
+        The new order of the axes; None: reversed.
 
     >>> mx.np.transpose(mx.np.ones((2, 3))).shape
     (3, 2)
@@ -60,14 +60,14 @@ def moveaxis(F: NumpyNamespace, a: Any, source: Any, destination: Any) -> Any:
 
 
 def rollaxis(F: NumpyNamespace, a: Any, axis: Any, start: Any = 0) -> Any:
-    """Return the array with one axis rolled back to before another one.
+    """Return the array with one axis moved before another one.
 
     Parameters
     ----------
     axis
         The axis to move.
     start
-        Where to put it: in front of this axis.
+        The axis is moved before this position.
 
     >>> mx.np.rollaxis(mx.np.ones((2, 3, 4)), 2).shape
     (4, 2, 3)
@@ -112,7 +112,7 @@ def squeeze(F: NumpyNamespace, a: Any, axis: Any = None, out: Any = None) -> Any
 
 
 def broadcast_to(F: NumpyNamespace, array: Any, shape: Any) -> Any:
-    """Return the array repeated along axes of size 1 to fill a shape.
+    """Return the array broadcast to a shape.
 
     >>> mx.np.broadcast_to(mx.np.ones(2), (3, 2)).shape
     (3, 2)
@@ -172,12 +172,12 @@ def roll(F: NumpyNamespace, a: Any, shift: Any, axis: Any = None) -> Any:
 
 
 def rot90(F: NumpyNamespace, m: Any, k: Any = 1, axes: Any = (0, 1)) -> Any:
-    """Return the array rotated by quarter turns in the plane of two axes.
+    """Return the array rotated by multiples of 90 degrees in the plane of two axes.
 
     Parameters
     ----------
     k
-        How many times to rotate by 90 degrees.
+        Number of rotations by 90 degrees.
     axes
         The two axes of the plane of rotation.
 
@@ -198,7 +198,7 @@ def repeat(F: NumpyNamespace, a: Any, repeats: Any, axis: Any = None) -> Any:
 
 
 def tile(F: NumpyNamespace, A: Any, reps: Any) -> Any:
-    """Return the array repeated as a whole along each axis.
+    """Return the array tiled along each axis.
 
     >>> mx.np.tile(mx.np.array([1, 2]), 2)
     array([1., 2., 1., 2.])
@@ -209,7 +209,7 @@ def tile(F: NumpyNamespace, A: Any, reps: Any) -> Any:
 
 
 def resize(F: NumpyNamespace, a: Any, new_shape: Any) -> Any:
-    """Return the elements in a new shape, repeated from the start or cut off as needed.
+    """Return the array with a new shape, repeated or truncated as needed.
 
     >>> mx.np.resize(mx.np.array([1, 2]), (3,))
     array([1., 2., 1.])
@@ -221,7 +221,7 @@ def resize(F: NumpyNamespace, a: Any, new_shape: Any) -> Any:
     flat = F._np_reshape(a, newshape=-1)
     if hasattr(a, "dtype"):
         repeated = F._npi_take(flat, positions, axis=0, mode="wrap")
-    else:  # a symbol may be empty when it is run: then it is the zero behind its elements
+    else:  # the input of a symbol may be empty at run time: the result is then this appended zero
         count = F._npi_maximum_scalar(F.size_array(flat), scalar=1)
         padded = F._npi_pad(flat, pad_width=((0, 1),), mode="constant", constant_value=0)
         repeated = F._npi_take(padded, F._npi_mod(positions, count), axis=0)
@@ -330,23 +330,23 @@ _NO_PAD_MODES = ("linear_ramp", "wrap", "empty", "mean", "median")
 def pad(
     F: NumpyNamespace, x: Any, pad_width: Any = None, mode: str = "constant", **kwargs: Any
 ) -> Any:
-    """Return the array with a border added around it.
+    """Return the padded array.
 
     Parameters
     ----------
     pad_width
         Pairs (before, after), one for each axis, or one pair or number for all.
     mode : {'constant', 'edge', 'reflect', 'symmetric', 'maximum', 'minimum'}
-        What to add: ``'constant'``, ``'edge'``, ``'reflect'``, ``'symmetric'``, ``'maximum'`` or
-        ``'minimum'``.
+        Type of padding: ``'constant'``, ``'edge'``, ``'reflect'``, ``'symmetric'``, ``'maximum'``
+        or ``'minimum'``.
     constant_values, reflect_type
-        Values of their modes.
+        Options of their modes.
 
     >>> mx.np.pad(mx.np.array([1, 2]), ((1, 0),))
     array([0., 1., 2.])
     """
     if mode in _NO_PAD_MODES:
-        raise ValueError(f"mode {mode!r} is not supported; known are {', '.join(_PAD_MODES)}.")
+        raise ValueError(f"mode {mode!r} is not supported; use one of {', '.join(_PAD_MODES)}.")
     if mode not in _PAD_MODES:
         raise ValueError(f"unknown pad mode {mode!r}; known are {', '.join(_PAD_MODES)}.")
     allowed = {"constant": ("constant_values",), "reflect": ("reflect_type",)}
@@ -370,12 +370,12 @@ def pad(
 
 
 def concatenate(F: NumpyNamespace, seq: Any, axis: Any = 0, out: Any = None) -> Any:
-    """Join arrays along an existing axis; with None they are flattened first.
+    """Concatenate arrays along an existing axis; None flattens them first.
 
     Parameters
     ----------
     axis
-        The axis to join along; None flattens the arrays first.
+        Axis to concatenate along; None flattens the arrays first.
 
     >>> mx.np.concatenate([mx.np.ones(2), mx.np.zeros(1)])
     array([1., 1., 0.])
@@ -393,7 +393,7 @@ def append(F: NumpyNamespace, arr: Any, values: Any, axis: Any = None) -> Any:
 
 
 def stack(F: NumpyNamespace, arrays: Any, axis: Any = 0, out: Any = None) -> Any:
-    """Join arrays of one shape along a new axis.
+    """Stack arrays of the same shape along a new axis.
 
     Parameters
     ----------
@@ -407,7 +407,7 @@ def stack(F: NumpyNamespace, arrays: Any, axis: Any = 0, out: Any = None) -> Any
 
 
 def vstack(F: NumpyNamespace, arrays: Any, out: Any = None) -> Any:
-    """Join arrays row by row.
+    """Stack arrays vertically (along the first axis).
 
     >>> mx.np.vstack([mx.np.ones(2), mx.np.zeros(2)]).shape
     (2, 2)
@@ -416,7 +416,7 @@ def vstack(F: NumpyNamespace, arrays: Any, out: Any = None) -> Any:
 
 
 def row_stack(F: NumpyNamespace, arrays: Any) -> Any:
-    """Join arrays row by row; another name of `vstack`.
+    """Stack arrays vertically; alias of `vstack`.
 
     >>> mx.np.row_stack([mx.np.ones(2), mx.np.zeros(2)]).shape
     (2, 2)
@@ -425,7 +425,7 @@ def row_stack(F: NumpyNamespace, arrays: Any) -> Any:
 
 
 def hstack(F: NumpyNamespace, arrays: Any) -> Any:
-    """Join arrays column by column.
+    """Stack arrays horizontally (along the second axis).
 
     >>> mx.np.hstack([mx.np.ones(2), mx.np.zeros(2)])
     array([1., 1., 0., 0.])
@@ -434,7 +434,7 @@ def hstack(F: NumpyNamespace, arrays: Any) -> Any:
 
 
 def dstack(F: NumpyNamespace, arrays: Any) -> Any:
-    """Join arrays along the third axis.
+    """Stack arrays along the third axis.
 
     >>> mx.np.dstack([mx.np.ones(2), mx.np.zeros(2)]).shape
     (1, 2, 2)
@@ -443,7 +443,7 @@ def dstack(F: NumpyNamespace, arrays: Any) -> Any:
 
 
 def column_stack(F: NumpyNamespace, tup: Any) -> Any:
-    """Join vectors as the columns of a matrix.
+    """Stack vectors as the columns of a matrix.
 
     >>> mx.np.column_stack([mx.np.ones(2), mx.np.zeros(2)]).shape
     (2, 2)
@@ -528,7 +528,8 @@ def dsplit(F: NumpyNamespace, ary: Any, indices_or_sections: Any) -> Any:
         raise ValueError("dsplit only works on arrays of 3 or more dimensions")
     indices, sections = _parse_sections(indices_or_sections)
     parts = F._npi_dsplit(ary, indices=indices, axis=2, squeeze_axis=False, sections=sections)
-    return _as_list(parts) if hasattr(ary, "dtype") else parts  # MXNet's single symbol is bare
+    # As in MXNet, a single symbol is not in a list.
+    return _as_list(parts) if hasattr(ary, "dtype") else parts
 
 
 def _slice_attributes(obj: Any) -> Any:
@@ -543,7 +544,7 @@ def delete(F: NumpyNamespace, arr: Any, obj: Any, axis: Any = None) -> Any:
     """
     if isinstance(obj, slice):
         if obj == slice(None):
-            obj = slice(None, None, 1)  # without attributes the operator wants an array of indices
+            obj = slice(None, None, 1)  # without attributes the operator takes an array of indices
         return F._npi_delete(arr, **_slice_attributes(obj), axis=axis)
     if isinstance(obj, Integral):
         return F._npi_delete(arr, int_ind=int(obj), axis=axis)
@@ -575,5 +576,5 @@ def insert(F: NumpyNamespace, arr: Any, obj: Any, values: Any, axis: Any = None)
             return F._npi_insert_tensor(arr, values, obj, axis=axis)
     raise TypeError(
         f"insert: obj of {type(obj).__name__} with values of {type(values).__name__} is not "
-        "supported. Indices are an int, a slice or an array; values a number or an array."
+        "supported. Indices must be an int, a slice or an array; values a number or an array."
     )

@@ -12,10 +12,10 @@ def activation(data: ndarray | None = None, act_type: Literal['relu', 'sigmoid',
     """Apply an activation function; ``softrelu`` is ``log(1 + exp(x))``."""
 
 def arange_like(data: ndarray | None = None, start: float = ..., step: float = ..., repeat: int = ..., ctx: str = ..., axis: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Count as far as the array has elements, or along one of its axes."""
+    """Return consecutive numbers: one per element of an array, or of one of its axes."""
 
 def batch_dot(lhs: ndarray | None = None, rhs: ndarray | None = None, transpose_a: bool = ..., transpose_b: bool = ..., forward_stype: Literal['default', 'row_sparse', 'csr'] | str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Multiply matrices pairwise: the last two axes are matrices, those before count pairs."""
+    """Compute a batch of matrix products; the last two axes are the matrices."""
 
 def batch_flatten(data: ndarray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
     """Merge all axes but the first."""
@@ -24,22 +24,22 @@ def batch_norm(data: ndarray | None = None, gamma: ndarray | None = None, beta: 
     """Normalize each channel: ``gamma * (x - mean) / sqrt(var + eps) + beta``."""
 
 def cast(data: ndarray | None = None, dtype: Any | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Convert to another data type; fractions are cut, non-zero is True."""
+    """Convert to another data type; fractions are truncated, and nonzero values become True."""
 
 def constraint_check(x: Any, msg: Any) -> Any:
     """Return True if all elements are true, else raise an error with the message."""
 
 def convolution(data: ndarray | None = None, weight: ndarray | None = None, bias: ndarray | None = None, kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., num_filter: int | None = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | str | None = ..., cudnn_off: bool = ..., layout: Literal['NCDHW', 'NCHW', 'NCW', 'NDHWC', 'NHWC'] | str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Slide `num_filter` kernels over the data; the weight is (num_filter, channels / groups, k..)."""
+    """Compute a convolution; the weight has shape (num_filter, channels / groups, k..)."""
 
 def deconvolution(data: ndarray | None = None, weight: ndarray | None = None, bias: ndarray | None = None, kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., adj: int | Sequence[int | None] = ..., target_shape: int | Sequence[int | None] = ..., num_filter: int | None = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | str | None = ..., cudnn_off: bool = ..., layout: Literal['NCDHW', 'NCHW', 'NCW', 'NDHWC', 'NHWC'] | str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Spread each input over a kernel: the gradient of a convolution, used to enlarge images."""
+    """Compute a transposed convolution: the gradient of a convolution with respect to its data."""
 
 def dropout(data: ndarray | None = None, p: float = ..., mode: Literal['always', 'training'] | str = ..., axes: int | Sequence[int | None] = ..., cudnn_off: bool | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """In training, set a fraction `p` of the numbers to 0 and scale the others by ``1 / (1 - p)``."""
+    """In training, set elements to 0 with probability `p` and scale the others by ``1 / (1 - p)``."""
 
 def embedding(data: ndarray | None = None, weight: ndarray | None = None, input_dim: int | None = ..., output_dim: int | None = ..., dtype: Any = ..., sparse_grad: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Look up a row of ``weight`` for each index; indices out of range are clipped."""
+    """Look up the row of ``weight`` for each index; indices out of range are clipped."""
 
 def erf(data: ndarray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
     """Gauss error function."""
@@ -48,7 +48,7 @@ def erfinv(data: ndarray | None = None, out: Any = None, name: str | None = None
     """Inverse of the Gauss error function, for ``|x| < 1``."""
 
 def fully_connected(data: ndarray | None = None, weight: ndarray | None = None, bias: ndarray | None = None, num_hidden: int | None = ..., no_bias: bool = ..., flatten: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Apply a linear transformation: ``y = x W^T + b``; by default all axes but 0 are one."""
+    """Apply a linear transformation ``y = x W^T + b`` to the data, by default flattened to 2-D."""
 
 def gamma(data: ndarray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
     """Gamma function: ``gamma(n) = (n - 1)!``."""
@@ -57,46 +57,46 @@ def gammaln(data: ndarray | None = None, out: Any = None, name: str | None = Non
     """Logarithm of the absolute value of the gamma function."""
 
 def gather_nd(data: ndarray | None = None, indices: ndarray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Gather elements or slices whose coordinates stand in the columns of ``indices``."""
+    """Gather the elements or slices at the coordinates in the columns of ``indices``."""
 
 def layer_norm(data: ndarray | None = None, gamma: ndarray | None = None, beta: ndarray | None = None, axis: int = ..., eps: float = ..., output_mean_var: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
     """Normalize along one axis: ``gamma * (x - mean) / sqrt(var + eps) + beta``."""
 
 def leaky_relu(data: ndarray | None = None, gamma: ndarray | None = None, act_type: Literal['elu', 'gelu', 'leaky', 'prelu', 'rrelu', 'selu'] | str = ..., slope: float = ..., lower_bound: float = ..., upper_bound: float = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
-    """Let a little of the negative side through; ``prelu`` learns how much, for each channel."""
+    """Apply a leaky ReLU or a related activation function; ``prelu`` learns its slopes."""
 
 def log_softmax(data: ndarray | None = None, axis: int = ..., temperature: float | None = ..., dtype: Literal['float16', 'float32', 'float64'] | str | None = ..., use_length: bool | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Return the logarithm of `softmax`, computed without loss of digits."""
+    """Compute the logarithm of the softmax in a numerically stable way."""
 
 def multibox_detection(cls_prob: ndarray | None = None, loc_pred: ndarray | None = None, anchor: ndarray | None = None, clip: bool = ..., threshold: float = ..., background_id: int = ..., nms_threshold: float = ..., force_suppress: bool = ..., variances: float | Sequence[float] = ..., nms_topk: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
     """Decode class scores and offsets into rows ``(class, score, xmin, ymin, xmax, ymax)``."""
 
 def multibox_prior(data: ndarray | None = None, sizes: float | Sequence[float] = ..., ratios: float | Sequence[float] = ..., clip: bool = ..., steps: float | Sequence[float] = ..., offsets: float | Sequence[float] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Lay prior boxes of several sizes and ratios over every place of a feature map."""
+    """Generate prior boxes of several sizes and ratios at each position of a feature map."""
 
 def multibox_target(anchor: ndarray | None = None, label: ndarray | None = None, cls_pred: ndarray | None = None, overlap_threshold: float = ..., ignore_label: float = ..., negative_mining_ratio: float = ..., negative_mining_thresh: float = ..., minimum_negative_samples: int = ..., variances: float | Sequence[float] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[ndarray]:
-    """Match anchors with labeled boxes: offsets to learn, their mask, and class targets."""
+    """Match anchors with labeled boxes; return target offsets, their mask, and class targets."""
 
 def nonzero(a: Any) -> Any:
-    """Return the indices of elements that are not 0, a row for each, as int64."""
+    """Return the indices of nonzero elements as int64, one row per element."""
 
 def one_hot(indices: ndarray | None = None, depth: int | None = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Return rows of ``off_value`` with ``on_value`` at each index; nothing is on outside."""
+    """Encode indices as one-hot vectors; indices out of range give vectors of ``off_value``."""
 
 def pick(data: ndarray | None = None, index: ndarray | None = None, axis: int | None = ..., keepdims: bool = ..., mode: Literal['clip', 'wrap'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Pick one element along an axis by its index, for each place of the other axes."""
+    """Pick one element along an axis for each position of the other axes."""
 
 def pooling(data: ndarray | None = None, kernel: int | Sequence[int | None] = ..., pool_type: Literal['avg', 'lp', 'max', 'sum'] | str = ..., global_pool: bool = ..., cudnn_off: bool = ..., pooling_convention: Literal['full', 'same', 'valid'] | str = ..., stride: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., p_value: int | None = ..., count_include_pad: bool | None = ..., layout: Literal['NCDHW', 'NCHW', 'NCW', 'NDHWC', 'NHWC', 'NWC'] | str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Reduce windows of the data; the stride is 1 unless given."""
+    """Pool windows of the data."""
 
 def relu(data: ndarray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
     """Rectified linear unit: ``max(x, 0)``."""
 
 def reshape(a: Any, newshape: Any, reverse: Any = ..., order: Any = ...) -> Any:
-    """Return the elements in another shape, given by sizes and by codes."""
+    """Return the array with a new shape, given by sizes and codes."""
 
 def reshape_like(lhs: ndarray | None = None, rhs: ndarray | None = None, lhs_begin: int | None = ..., lhs_end: int | None = ..., rhs_begin: int | None = ..., rhs_end: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Give the first array the shape of the second, or only some axes the sizes of some."""
+    """Reshape the first array to the shape of the second, completely or for ranges of axes."""
 
 def rnn(data: ndarray | None = None, parameters: ndarray | None = None, state: ndarray | None = None, state_cell: ndarray | None = None, sequence_length: ndarray | None = None, state_size: int | None = ..., num_layers: int | None = ..., bidirectional: bool = ..., mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'] | str | None = ..., p: float = ..., state_outputs: bool = ..., projection_size: int | None = ..., lstm_state_clip_min: float | None = ..., lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
     """Run stacked recurrent layers over ``(time, batch, features)``."""
@@ -105,7 +105,7 @@ def roi_pooling(data: ndarray | None = None, rois: ndarray | None = None, pooled
     """Take the maximum over an even grid of bins in each region ``(image, x1, y1, x2, y2)``."""
 
 def sequence_mask(data: ndarray | None = None, sequence_length: ndarray | None = None, use_sequence_length: bool = ..., value: float = ..., axis: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Set all elements behind the end of each sequence to ``value``."""
+    """Set all elements beyond the length of each sequence to ``value``."""
 
 def shape_array(data: ndarray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
     """Return the shape as an array."""
@@ -114,13 +114,13 @@ def sigmoid(data: ndarray | None = None, out: Any = None, name: str | None = Non
     """Logistic function: ``1 / (1 + e^-x)``."""
 
 def slice(data: ndarray | None = None, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Take ``begin:end:step`` of the leading axes; None means an open end."""
+    """Slice the leading axes by ``begin:end:step``; None means an open end."""
 
 def smooth_l1(data: ndarray | None = None, scalar: float = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Smooth L1: ``(s x)^2 / 2`` where ``|x| <= 1 / s^2``, else ``|x| - 1 / (2 s^2)``."""
+    """Smooth L1 loss: ``(s x)^2 / 2`` if ``|x| <= 1 / s^2``, else ``|x| - 1 / (2 s^2)``."""
 
 def softmax(data: ndarray | None = None, length: ndarray | None = None, axis: int = ..., temperature: float | None = ..., dtype: Literal['float16', 'float32', 'float64'] | str | None = ..., use_length: bool | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Turn numbers along an axis into shares of 1: ``exp(x / t) / sum(exp(x / t))``."""
+    """Compute the softmax along an axis: ``exp(x / t) / sum(exp(x / t))``."""
 
 def topk(data: ndarray | None = None, axis: int | None = ..., k: int = ..., ret_typ: Literal['both', 'indices', 'mask', 'value'] | str = ..., is_ascend: bool = ..., dtype: Any = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
-    """Find the ``k`` largest (or, ascending, smallest) along an axis: where or what they are."""
+    """Find the ``k`` largest (or smallest) elements along an axis."""

@@ -9,10 +9,10 @@ from mxnet.numpy.multiarray import ndarray
 __all__ = ['bernoulli', 'normal_n', 'uniform_n']
 
 def bernoulli(prob: Any = ..., logit: Any = ..., size: Any = ..., dtype: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Draw 1 with a probability, given as such or as its logit; else 0."""
+    """Draw from a Bernoulli distribution, given by probability or logit."""
 
 def normal_n(loc: Any = ..., scale: Any = ..., batch_shape: Any = ..., dtype: Any = ..., ctx: Any = ...) -> Any:
-    """Draw from normal distributions; the shape is `batch_shape` and then the parameters'."""
+    """Draw from normal distributions; the shape is `batch_shape` plus that of the parameters."""
 
 def uniform_n(low: Any = ..., high: Any = ..., batch_shape: Any = ..., dtype: Any = ..., ctx: Any = ...) -> Any:
-    """Draw from uniform distributions; the shape is `batch_shape` and then the parameters'."""
+    """Draw from uniform distributions; the shape is `batch_shape` plus that of the parameters."""

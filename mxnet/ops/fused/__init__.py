@@ -1,7 +1,7 @@
-"""Fused operators: what graph passes put in the place of several nodes.
+"""Fused operators, which graph passes insert in place of several nodes.
 
-They are registered like all others, so that a compiled graph prints, saves, loads and profiles.
-Users do not call them. Each computes exactly what the nodes compute that it replaces.
+They are registered like all others, so that compiled graphs can be printed, saved, loaded and
+profiled. Users do not call them. Each has exactly the result of the nodes it replaces.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Attention in one call: scores, softmax and weighted values without the matrices between them."""
+"""Attention in one call, without materializing the score matrices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..shapes import Shape
 
 @op("_fused_self_attention")
 def fused_self_attention(queries_keys_values: Tensor, *, heads: int) -> Tensor:
-    """Attend to the whole sequence, on interleaved projections ``(length, batch, width)``.
+    """Self-attention on interleaved projections ``(length, batch, width)``.
 
     >>> mx.nd._internal._fused_self_attention(mx.nd.ones((2, 1, 3 * 4)), heads=1).shape
     (2, 1, 4)
@@ -27,7 +27,7 @@ def fused_self_attention(queries_keys_values: Tensor, *, heads: int) -> Tensor:
 
 @fused_self_attention.infer_outputs
 def self_attention_shape(qkv: Shape | None, *, heads: int) -> Shape | None:
-    """A third of the projections."""
+    """The values' third of the projections."""
     rule = interleaved_matmul_selfatt_valatt.output_rule
     assert rule is not None
     return rule(qkv, None, heads=heads)
@@ -40,7 +40,7 @@ def fused_attention(queries: Tensor, keys: Tensor, values: Tensor, *, scale: flo
     Parameters
     ----------
     scale
-        What scores are multiplied by.
+        Factor of the scores.
 
     >>> q, kv = mx.nd.ones((1, 2, 4)), mx.nd.ones((1, 3, 4))
     >>> mx.nd._internal._fused_attention(q, kv, kv, scale=0.5).shape
@@ -54,7 +54,7 @@ def fused_attention(queries: Tensor, keys: Tensor, values: Tensor, *, scale: flo
 def attention_shape(
     queries: Shape | None, keys: Shape | None, values: Shape | None, **_: object
 ) -> Shape | None:
-    """As many rows as queries, as many columns as values."""
+    """The rows of the queries, the columns of the values."""
     if queries is None or values is None:
         return None
     return (*queries[:-1], values[-1])

@@ -1,4 +1,4 @@
-"""Batch normalization of graphs: the moving statistics of all layers are updated together."""
+"""Batch normalization in graphs, with a joint update of the running statistics of all layers."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def batch_norm_with_statistics(
     axis: int = 1,
     run: OpContext,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize each channel as `BatchNorm`, and return mean and ``1 / sqrt(var + eps)``, too.
+    """Apply `BatchNorm`, and also return the mean and ``1 / sqrt(var + eps)``.
 
-    The moving statistics do not change. The two results are empty unless they are those of a batch.
+    The running statistics are not updated. Both results are empty if the batch is not used.
 
     >>> zero, one = mx.nd.array([0]), mx.nd.array([1])
     >>> out, *_ = mx.nd._internal._batch_norm_with_statistics(
@@ -56,7 +56,7 @@ batch_norm_with_statistics.type_pattern = WideParameters(None)
 
 
 class _FirstType(WideParameters):
-    """The result has the type of the first input; the others have any."""
+    """The result has the type of the first input; other inputs have any type."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
         """Infer the type of the result, or of the first input from it."""
@@ -73,15 +73,15 @@ class _FirstType(WideParameters):
     auto_inputs=False,
 )
 def move_statistics(*data: Tensor, momentum: float = 0.9, eps: float = 1e-3) -> Tensor:
-    """Return the first array, and move the statistics of layers toward those of their batches.
+    """Return the first array, and update the running statistics of layers.
 
-    After the first array come, for each layer, its moving mean, its moving variance, and mean and
-    ``1 / sqrt(var + eps)`` of its batch.
+    The first array is followed by four arrays per layer: running mean, running variance, and mean
+    and ``1 / sqrt(var + eps)`` of the batch.
 
     Parameters
     ----------
     momentum
-        Share that the moving statistics keep.
+        Momentum of the running statistics.
 
     >>> mean, var = mx.nd.array([0]), mx.nd.array([1])
     >>> batch = mx.nd.array([5]), mx.nd.array([0.5])

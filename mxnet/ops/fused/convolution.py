@@ -1,13 +1,13 @@
 """Convolutions of compiled graphs.
 
-In inference a convolution does what follows it: normalization, addition, activation. The work is
-done in one of three ways, chosen for each shape of data: by oneDNN with packed weights and fused
-steps, by torch's convolution on folded weights (small data, other types), or, when something does
-not fit together, by the original operators, which then say what is wrong. oneDNN's relu and clip
-turn NaN into a number. A graph must not hide it: weights that are not finite raise `Fallback`, and
-so does data, which is checked where it enters a chain of convolutions.
+In inference a convolution includes the following normalization, addition and activation. One of
+three implementations is selected for each shape of data: oneDNN with packed weights and fused
+steps, torch's convolution with folded weights (small data, other types), or the original operators,
+which raise errors for invalid arguments. oneDNN's relu and clip convert NaN to a number, so weights
+that are not finite raise `Fallback`, and so does data, which is checked at the start of a chain of
+convolutions.
 
-In training a convolution computes with channels last in memory.
+In training a convolution uses channels-last memory format.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ from .prepared_values import Unchanged, require_finite
 NONE = "none"
 Function = Callable[[Tensor], Tensor]
 
-# By name: the function as its own operator computes it, and the form that writes over its input;
-# both take the constants.
+# By name: the function and its in-place form; both take the constants.
 PLAIN: dict[str, Callable[..., Tensor]] = {
     "relu": torch.relu,
     "sigmoid": torch.sigmoid,
@@ -57,7 +56,7 @@ IN_PLACE: dict[str, Callable[..., Tensor]] = {
     "clip": lambda x, low, high: x.clamp_(low, high),
     "leaky": lambda x, slope: F.leaky_relu_(x, slope),
 }
-# What oneDNN calls them.
+# oneDNN's names.
 ONEDNN = {
     "none": "none",
     "relu": "relu",
@@ -78,12 +77,12 @@ def bind_epilogue(
     return (lambda x: function(x, *constants)) if constants else function
 
 
-# A call of oneDNN with packed weights costs 30 to 50 µs more than torch's convolution, and gains
-# less than that below so many multiplications (with AVX2 the two are equal from 2 million on, with
-# AVX-512 from 5). Grouped convolutions are faster packed, however small.
+# Minimum number of multiplications for packed weights: a call of oneDNN costs 30 to 50 µs more than
+# torch's convolution (they break even at 2 million with AVX2, at 5 million with AVX-512). Grouped
+# convolutions of any size are faster packed.
 MIN_MULTIPLICATIONS = 5_000_000
 MAX_SHAPES = 4  # packed weights depend on the shape of data
-MAX_CHANGES = 16  # weights that changed so often in a row are not worth preparing
+MAX_CHANGES = 16  # number of consecutive changes after which weights are not prepared again
 
 
 Run = Callable[[Tensor, Tensor | None], Tensor]
@@ -93,7 +92,7 @@ Parameters = tuple[Tensor, MaybeTensor, MaybeTensor, MaybeTensor, MaybeTensor, M
 
 
 class _Weights:
-    """The arrays that results were prepared from, and how data is computed by its shape."""
+    """The source arrays of prepared weights, and the implementation for each shape of data."""
 
     __slots__ = ("are_current", "dtype", "folded", "parameters", "ready")
 
@@ -101,15 +100,15 @@ class _Weights:
         self, parameters: Parameters, source: Unchanged, dtype: torch.dtype | None
     ) -> None:
         self.parameters, self.are_current = parameters, source.holds_for
-        self.dtype = dtype  # None: these cannot be folded
-        self.folded: tuple[Tensor, Tensor | None] | None = None  # kept when shapes are too many
+        self.dtype = dtype  # None: cannot be folded
+        self.folded: tuple[Tensor, Tensor | None] | None = None  # kept if there are too many shapes
         self.ready: dict[torch.Size, Run | None] = {}
 
 
 class PreparedConvolution:
     """The specialized kernel of `_fused_convolution` at one node.
 
-    It takes the operator's inputs, None where they are absent.
+    It takes the operator's inputs, None if absent.
     """
 
     def __init__(self, plain: Callable, attrs: dict[str, Any]) -> None:
@@ -123,7 +122,7 @@ class PreparedConvolution:
         self._check_data = attrs["check_data"]
         self._check_other = self._adds and attrs["check_other"]
         self._weights: _Weights | None = None
-        self._changes = 0  # of weights, without a call that could use them again
+        self._changes = 0  # consecutive changes of weights
 
     def __call__(
         self,
@@ -136,7 +135,7 @@ class PreparedConvolution:
         var: Tensor | None = None,
         other: Tensor | None = None,
     ) -> Tensor:
-        """Return the result of the convolution and of all that was fused into it."""
+        """Return the result of the convolution and all fused operators."""
         parameters = (weight, bias, gamma, beta, mean, var)
         weights = self._weights
         if weights is None or not weights.are_current(parameters):
@@ -168,7 +167,7 @@ class PreparedConvolution:
     # -- folding ------------------------------------------------------------------------------
 
     def _foldable(self, parameters: Parameters) -> torch.dtype | None:
-        """Return the type of parameters that fit together, None if they do not."""
+        """Return the common type of the parameters, or None."""
         weight, *vectors = parameters
         filters, dtype = self._attrs["num_filter"], weight.dtype
         fits = dtype in (torch.float32, torch.float64)
@@ -180,7 +179,7 @@ class PreparedConvolution:
         return dtype if fits else None
 
     def _fold(self, parameters: Parameters) -> tuple[Tensor, Tensor | None]:
-        """Return weight and bias of the convolution that normalizes as well."""
+        """Fold the normalization into weight and bias."""
         weight, bias, gamma, beta, mean, var = parameters
         if self._attrs["normalized"]:
             assert beta is not None and mean is not None and var is not None
@@ -191,10 +190,11 @@ class PreparedConvolution:
             require_finite(bias)
         return weight, bias
 
-    # -- choosing a way -----------------------------------------------------------------------
+    # -- selection of the implementation
+    # -----------------------------------------------------------------------
 
     def _choose(self, data: Tensor, weights: _Weights) -> Run | None:
-        """Return how data of this shape is computed, None for the original operators."""
+        """Return the implementation for this shape of data; None: the original operators."""
         shape, weight = data.shape, weights.parameters[0]
         if data.dtype is not weights.dtype or len(shape) != weight.ndim or 0 in shape:
             return None
@@ -214,7 +214,7 @@ class PreparedConvolution:
         else:
             run = self._by_torch(*folded, weights, out)
         weights.ready[shape] = run
-        return_gaps()  # loops over many shapes leave blocks of many sizes
+        return_gaps()  # loops over many shapes fragment the memory
         return run
 
     def _is_packing_profitable(self, data: Tensor, weight: Tensor, out: torch.Size) -> bool:
@@ -274,7 +274,7 @@ NORM = ("gamma", "beta", "moving_mean", "moving_var")
 
 
 def fused_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    """Infer the result from data and the size of the windows; images are (N, C, H, W)."""
+    """Infer the output from the data and the window; images are (N, C, H, W)."""
     _, outs = convolution_shapes(ins, outs, {**attrs, "layout": None})
     return ins, outs
 
@@ -317,10 +317,11 @@ def fused_convolution(
     check_data: bool = True,
     check_other: bool = True,
 ) -> Tensor:
-    """Convolve, normalize by the moving statistics, add an array and activate, in this order.
+    """Compute a convolution, normalization by running statistics, addition and activation.
 
-    All steps but the first are optional. `check_data` and `check_other` say whether those inputs
-    may hold values that are not finite, which the specialized kernel must not hide.
+    All steps but the first are optional. `check_data`, `check_other`: check this input for NaN and
+    infinity on each call and fall back to the plain operators, because the specialized kernel would
+    lose them.
 
     >>> x, w = mx.nd.array([[[[1, -2]]]]), mx.nd.array([[[[3]]]])
     >>> mx.nd._internal._fused_convolution(x, w, kernel=(1, 1), num_filter=1, no_bias=True,
@@ -361,7 +362,7 @@ def fold_batch_norm(
     var: Tensor,
     eps: float,
 ) -> tuple[Tensor, Tensor]:
-    """Return weight and bias of the convolution that normalizes as well.
+    """Fold the normalization into weight and bias.
 
     >>> import torch
     >>> one = torch.ones(1)
@@ -376,10 +377,10 @@ def fold_batch_norm(
 
 
 class _Types(WideParameters):
-    """Weight, bias and result have the type of data; the normalization's arrays a wider one."""
+    """Weight, bias and result have the data's type; the normalization's may be wider."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
-        """Infer everything from the type of data (or of the result)."""
+        """Infer all types from that of the data (or of the output)."""
         names = op.names_of_inputs(attrs)
         norm = [i for i, name in enumerate(names) if name in NORM]
         wide, _ = super().infer(op, [ins[0], *(ins[i] for i in norm)], outs, attrs)
@@ -404,7 +405,7 @@ def fused_convolution_inputs(
     num_group: int,
     **__: object,
 ) -> dict[str, Shape]:
-    """Infer the parameters from the channels of data; the array that is added is left open."""
+    """Infer the parameters from the channels of the data; the added array is not inferred."""
     shapes = convolution_inputs(
         data, weight, bias, kernel=kernel, num_filter=num_filter, num_group=num_group, layout=None
     )
@@ -416,17 +417,17 @@ fused_convolution.work(convolution_work)
 
 @fused_convolution.variant("node")
 def prepare_convolution(attrs: dict, differentiable: bool) -> Callable | None:
-    """Return a kernel that keeps its weights in the form that oneDNN computes with."""
+    """Return a kernel with weights packed for oneDNN."""
     return None if differentiable else PreparedConvolution(fused_convolution.function, attrs)
 
 
 LAST = torch.channels_last
 Pair = tuple[int, ...]
 
-# Of elements in data to elements in the weight that is copied: where the data is copied too, and
-# where it has channels last already and would have to be copied if it should not.
+# Minimum ratio of elements in data to elements in the copied weight: if the data is copied too, and
+# if it already has channels last.
 MIN_RATIO, MIN_RATIO_OF_LAST = 2, 0.5
-MAX_ROWS, MIN_MATRIX = 256, 1_000_000  # of a product of windows by a weight so large
+MAX_ROWS, MIN_MATRIX = 256, 1_000_000  # elements of a large weight
 
 
 def _shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
@@ -453,10 +454,9 @@ def convolution_channels_last(
     num_group: Count = 1,
     no_bias: bool = False,
 ) -> Tensor:
-    """Convolve data (N, C, H, W) with channels last in memory where that is profitable.
+    """Compute a convolution in channels-last memory format if profitable.
 
-    The weight is copied into that order on every call: one that is large compared with its data
-    is used as it is.
+    The weight is copied into that format on every call, unless it is large compared with its data.
 
     >>> x, w = mx.nd.array([[[[1, -2]]]]), mx.nd.array([[[[3]]]])
     >>> mx.nd._internal._convolution_channels_last(x, w, kernel=(1, 1), num_filter=1,
@@ -486,10 +486,10 @@ def convolution_channels_last(
 
 
 def _is_profitable(data: Tensor, weight: Tensor) -> bool:
-    """Return whether channels last are worth a copy of the weight."""
+    """Return whether channels-last format outweighs the copy of the weight."""
     if not data.is_contiguous(memory_format=LAST):
         return data.numel() >= MIN_RATIO * weight.numel()
-    # The weight of one pixel is in both orders.
+    # The weight of a 1x1 kernel has both formats.
     return weight[0, 0].numel() == 1 or data.numel() >= MIN_RATIO_OF_LAST * weight.numel()
 
 
@@ -499,9 +499,9 @@ def _output_sizes(data: Tensor, weight: Tensor, stride: Pair, pad: Pair, dilate:
 
 
 def _is_small_product(data: Tensor, weight: Tensor, stride: Pair, pad: Pair, dilate: Pair) -> bool:
-    """Return whether few windows meet a large weight, as in the last layers on small images.
+    """Return whether there are few windows and a large weight, as in the last layers.
 
-    oneDNN reorders such a weight, and its gradient, for longer than it convolves.
+    For such a weight and its gradient, oneDNN's reordering takes longer than the convolution.
     """
     if weight.numel() < MIN_MATRIX or weight[0, 0].numel() == 1 or not data.is_cpu:
         return False
@@ -514,7 +514,7 @@ def _is_small_product(data: Tensor, weight: Tensor, stride: Pair, pad: Pair, dil
 def _multiply_windows(
     data: Tensor, weight: Tensor, bias: Tensor | None, stride: Pair, pad: Pair, dilate: Pair
 ) -> Tensor:
-    """Convolve by one product of matrices, a row for each window."""
+    """Compute the convolution as a matrix product with one row per window."""
     sizes = _output_sizes(data, weight, stride, pad, dilate)
     windows = F.unfold(data, weight.shape[2:], dilate, pad, stride)
     rows = windows.transpose(1, 2).flatten(0, 1)
@@ -525,7 +525,7 @@ def _multiply_windows(
 def _channels_last(data: Tensor) -> Tensor:
     if data.shape[1] > 1:
         return data.contiguous(memory_format=LAST)
-    # The order of a single channel shows in nothing but strides.
+    # The format of a single channel differs in strides only.
     n, c, h, w = data.shape
     return data.contiguous().as_strided((n, c, h, w), (h * w, 1, w, 1))
 

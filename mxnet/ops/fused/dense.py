@@ -1,9 +1,9 @@
-"""Fully connected layers of compiled graphs: on packed weights, and on all steps of a sequence.
+"""Fully connected layers of compiled graphs: packed weights, and all steps of a sequence.
 
-Packing a weight for oneDNN costs as much as some calls, and a copy of the weight. Both AVX2 and
-AVX-512 gain from it where a large weight meets few rows: 4 to 32 rows take 0.75 to 0.9 of the time
-with 2 million elements, 0.45 to 0.8 with 16 million. One million gain nothing with AVX2, and
-neither do more rows; two rows take 1.3 of the time with AVX-512.
+Packing a weight for oneDNN costs the time of some calls and a copy of the weight. It pays off for
+large weights and few rows: 4 to 32 rows take 0.75 to 0.9 of the time with 2 million elements, 0.45
+to 0.8 with 16 million. There is no gain with one million elements (AVX2) or more rows; two rows
+take 1.3 of the time with AVX-512.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .prepared_values import Unchanged
 MIN_WEIGHT = 2_000_000  # elements
 MIN_ROWS, MAX_ROWS = 4, 32
 MAX_ROW_COUNTS = 2  # packed weights depend on the number of rows
-MAX_CHANGES = 16  # weights that changed so often in a row are not worth packing
+MAX_CHANGES = 16  # number of consecutive changes after which weights are not packed again
 
 
 class PreparedDense:
@@ -34,9 +34,9 @@ class PreparedDense:
     def __init__(self, attrs: dict[str, Any], kernels: DenseKernels) -> None:
         self._attrs, self._kernels = attrs, kernels
         self._hidden, self._flattens = attrs["num_hidden"], attrs["flatten"]
-        self._source: Unchanged | None = None  # of the packed weights
+        self._source: Unchanged | None = None  # key of the packed weights
         self._packed: dict[int, Tensor] = {}
-        self._changes = 0  # of the weight, without a call that could use it again
+        self._changes = 0  # consecutive changes of the weight
 
     def __call__(self, data: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """Return the result of the layer."""
@@ -50,11 +50,11 @@ class PreparedDense:
         return self._kernels.transform(data, packed, bias, "none", [], "")
 
     def _find(self, data: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
-        """Return the weight packed for so many rows, None where it is not to be used."""
+        """Return the weight packed for this number of rows, or None."""
         if self._source is not None and self._source.holds_for((weight,)):
             self._changes = 0
         else:
-            self._packed = {}  # a new one: another thread may be about to write into the old one
+            self._packed = {}  # a new array: another thread may use the old one
             self._source = Unchanged.of((weight,))
             if self._source is None:
                 return None
@@ -72,7 +72,7 @@ class PreparedDense:
         return packed
 
     def _fits(self, data: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
-        """Return whether shapes and types are as they should be; else the operator complains."""
+        """Return whether shapes and types are valid; otherwise the operator raises."""
         width = math.prod(data.shape[1:]) if self._flattens else data.shape[-1]
         if weight.shape != (self._hidden, width) or weight.dtype is not torch.float32:
             return False
@@ -83,7 +83,7 @@ class PreparedDense:
 
 @fully_connected.variant("node")
 def prepare_dense(attrs: dict, differentiable: bool) -> Callable | None:
-    """Return a kernel that packs the weight, in prediction."""
+    """Return a kernel that packs the weight, in inference."""
     kernels = None if differentiable else dense_kernels()
     return None if kernels is None else PreparedDense(attrs, kernels)
 
@@ -98,7 +98,7 @@ def project_steps(
     no_bias: bool = False,
     axis: int = 1,
 ) -> Tensor:
-    """Apply `FullyConnected` to each slice of data along an axis; the results lie along axis 0.
+    """Apply `FullyConnected` to each slice of the data along an axis; stack results on axis 0.
 
     >>> x, w = mx.nd.array([[[1, 2], [3, 4], [5, 6]]]), mx.nd.array([[1, 1]])
     >>> mx.nd._internal._project_steps(x, w, num_hidden=1, no_bias=True).asnumpy()
@@ -120,7 +120,7 @@ def project_steps(
 def project_steps_shape(
     data: Shape | None, *_: Shape | None, num_hidden: int, axis: int, **__: object
 ) -> Shape | None:
-    """The number of steps, the slices' first size, the hidden size."""
+    """The number of steps, the first size of the slices, the hidden size."""
     if data is None or len(data) < 2:
         return None
     rest = [n for i, n in enumerate(data) if i != axis % len(data)]
@@ -141,5 +141,5 @@ def project_steps_inputs(
 
 @project_steps.work
 def project_steps_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
-    """Every output element takes one multiply-add for each column of the weight."""
+    """One multiply-add for each output element and each column of the weight."""
     return math.prod(outs[0]) * ins[1][1]

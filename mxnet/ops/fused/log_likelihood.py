@@ -1,4 +1,4 @@
-"""The loss of classification from logarithms of probabilities, as one kernel."""
+"""The classification loss from log probabilities, as one kernel."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ..tensor.indexing import pick
 from ..tensor.reduce import mean
 
 _NO_REDUCTION = 0
-_NEVER = -(1 << 62)  # torch leaves out the label `ignore_index`; here there is none
+_NEVER = -(1 << 62)  # no label equals torch's `ignore_index`
 _DTYPES = (torch.float32, torch.float64)
 _loss = torch.ops.aten.nll_loss.default
 _loss_backward = torch.ops.aten.nll_loss_backward.default
 
 
 def is_by_row(data: Shape, label: Shape) -> bool:
-    """Return whether these are the shapes of a matrix and of one label for each row.
+    """Return whether the shapes are those of a matrix and one label per row.
 
     >>> is_by_row((4, 3), (4,)), is_by_row((4, 3), (4, 1)), is_by_row((4, 3), (4, 3))
     (True, True, False)
@@ -32,7 +32,7 @@ def is_by_row(data: Shape, label: Shape) -> bool:
 
 
 def _is_plain(data: Tensor, label: Tensor) -> bool:
-    """Return whether torch's kernel takes these."""
+    """Return whether torch's kernel supports these inputs."""
     return data.dtype in _DTYPES and is_by_row(data.shape, label.shape)
 
 
@@ -49,7 +49,7 @@ def likelihood_loss(data: Tensor, label: Tensor, *, scale: float = -1.0) -> Tens
     Parameters
     ----------
     scale
-        Factor of the picked numbers.
+        Factor of the picked elements.
 
     >>> x = mx.nd.array([[1, 2], [3, 4]])
     >>> mx.nd._internal._likelihood_loss(x, mx.nd.array([0, 1])).asnumpy()
@@ -67,7 +67,7 @@ def likelihood_loss(data: Tensor, label: Tensor, *, scale: float = -1.0) -> Tens
 
 @likelihood_loss.infer_outputs
 def likelihood_loss_shape(data: Shape | None, label: Shape | None, **_: object) -> Shape | None:
-    """One number for each row."""
+    """One element per row."""
     return None if data is None else data[:1]
 
 

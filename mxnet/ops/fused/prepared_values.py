@@ -1,4 +1,4 @@
-"""When values prepared from tensors, such as packed weights, and special kernels may be used."""
+"""Validity of values prepared from tensors, such as packed weights, and of specialized kernels."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ...torch_private import count_writes
 
 
 class Unchanged:
-    """Tensors as they were when something was made from them.
+    """The state of tensors from which a value was prepared.
 
-    Torch counts the writes into a tensor, its views and its detached copies, but not those by
-    others that know the memory's address. What is made of memory that others can write must be made
-    again for each use, so `holds_for` is never true for it (see `mxnet._process.memory.expose`).
+    Torch's version counter counts writes into a tensor, its views and its detached aliases, but not
+    writes through the memory's address. For memory that others can write, `holds_for` is always
+    False (see `mxnet._process.memory.expose`).
 
     Parameters
     ----------
-    tensors : the tensors, None where one is absent. They are kept alive: a new tensor cannot be
-        taken for an old one that had its address.
+    tensors : the tensors, or None if absent. They are kept alive, so that no new tensor gets an old
+    address.
 
     >>> import torch
     >>> weight = torch.ones(2)
@@ -42,12 +42,12 @@ class Unchanged:
 
     @classmethod
     def of(cls, tensors: Sequence[Tensor | None]) -> Unchanged | None:
-        """Return the state of tensors, or None if nothing made of them can be used again."""
+        """Return the state of tensors, or None if prepared values cannot be reused."""
         state = cls(tensors)
         return state if state.holds_for(tensors) else None
 
     def holds_for(self, tensors: Sequence[Tensor | None]) -> bool:
-        """Return whether these are the same tensors, and nobody can have written into them."""
+        """Return whether these are the same tensors, without writes since."""
         if len(tensors) != len(self._sources):
             return False
         for tensor, (before, version, storage) in zip(tensors, self._sources):  # noqa: B905
@@ -61,7 +61,7 @@ class Unchanged:
 
 
 class _Source(NamedTuple):
-    """One tensor, the number of writes into it, and its memory; None where that is not known."""
+    """A tensor, its version and its memory; None if unknown."""
 
     tensor: Tensor | None
     version: int | None = None
@@ -69,18 +69,18 @@ class _Source(NamedTuple):
 
     @classmethod
     def of(cls, tensor: Tensor | None) -> _Source:
-        if tensor is None or tensor.is_inference():  # torch does not count writes into these
+        if tensor is None or tensor.is_inference():  # writes into these are not counted
             return cls(tensor)
         try:
             return cls(tensor, count_writes(tensor), tensor.untyped_storage())
-        except NotImplementedError:  # sparse, in oneDNN's own order, or not counted
+        except NotImplementedError:  # sparse, in oneDNN's format, or without version counter
             return cls(tensor)
 
 
 class Fallback(Exception):
-    """A specialized kernel met values for which it differs from its operator.
+    """Raised by a specialized kernel for values for which it would differ from its operator.
 
-    Whoever runs the graph runs it again from the start with plain kernels.
+    The graph is then run again from the start with plain kernels.
     """
 
 

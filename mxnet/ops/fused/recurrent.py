@@ -1,4 +1,4 @@
-"""The recurrent operator on separate weights, as Gluon's layers and unrolled cells have them."""
+"""The recurrent operator on separate weights, for Gluon's layers and unrolled cells."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def rnn_unpacked(
     """
     sequence, states, packed = data[0], data[1 : 1 + num_states], data[1 + num_states :]
     weights = unpacked(packed, sequence.shape[-1], rnn.complete(attrs))
-    if weights is None:  # another order of sizes than Gluon's, or a mistake
+    if weights is None:  # not Gluon's order of sizes, or an error
         weights = torch.cat([w.reshape(-1) for w in packed])
     return rnn.function(sequence, weights, *states, **attrs, run=run)
 
@@ -83,28 +83,28 @@ def rnn_steps(
     mode: Mode,
     axis: int = 0,
 ) -> tuple[Tensor, ...]:
-    """Run one recurrent cell over the steps along an axis; return its outputs and last states.
+    """Run a recurrent cell over the steps along an axis; return outputs and final states.
 
-    Outputs lie along axis 0. A state has no axis of layers: ``(batch, state_size)``.
+    Outputs are along axis 0. States have shape ``(batch, state_size)``.
 
     Parameters
     ----------
     data
         The sequence; a step with more than two axes is flattened.
     i2h_weight, i2h_bias
-        Weight and bias of the product with the input, all gates below each other.
+        Input-to-hidden weight and bias of all gates, stacked along axis 0.
     h2h_weight, h2h_bias
-        Weight and bias of the product with the hidden state.
+        Hidden-to-hidden weight and bias.
     state, state_cell
-        The states before the first step; an LSTM has two.
+        Initial states; an LSTM has two.
     num_steps
-        Number of steps that the data must have.
+        Number of steps of the data.
     state_size
         Number of features of a state.
     mode
-        Kind of cell.
+        Type of cell.
     axis
-        The axis of the data that time runs along.
+        The time axis of the data.
 
     >>> x, one = mx.nd.ones((2, 1, 1)), mx.nd.ones((1, 1))
     >>> h, zero = mx.nd.zeros((1, 1)), mx.nd.zeros(1)
@@ -119,7 +119,7 @@ def rnn_steps(
             f"A cell unrolled to {num_steps} steps was given {len(steps)}: data is "
             f"{tuple(data.shape)}, with time along axis {axis}."
         )
-    if steps.ndim != 3:  # a cell flattens what it is given
+    if steps.ndim != 3:  # a cell flattens its input
         steps = steps.reshape(*steps.shape[:2], i2h_weight.shape[1])
     hidden = state.unsqueeze(0)
     weights = [i2h_weight, h2h_weight, i2h_bias, h2h_bias]
@@ -141,7 +141,7 @@ def _step_sizes(data: Shape, axis: int) -> tuple[int, int, int]:
 def rnn_steps_shapes(
     data: Shape | None, *_: Shape | None, state_size: int, mode: str, axis: int, **__: object
 ) -> list[Shape] | None:
-    """The outputs of all steps, then the last states."""
+    """The outputs of all steps, then the final states."""
     if data is None or len(data) < 2:
         return None
     steps, batch, _width = _step_sizes(data, axis)
@@ -169,6 +169,6 @@ def rnn_steps_inputs(
 
 @rnn_steps.work
 def rnn_steps_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
-    """Each weight is used once for every step of every sequence."""
+    """One multiply-add for each weight, step and sequence."""
     steps, batch, _ = outs[0]
     return steps * batch * (math.prod(ins[1]) + math.prod(ins[3]))

@@ -1,4 +1,4 @@
-"""Operators whose nodes hold graphs; the executor sets how these run."""
+"""Operators whose nodes have subgraphs; the executor provides their execution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..declare import Op, OpContext, op
 
 
 class Body(Protocol):
-    """A graph that is made ready to run."""
+    """A prepared graph."""
 
     def run(self, feed: Sequence[Tensor], context: OpContext) -> list[Tensor]:
         """Return the heads' values for one tensor per variable."""
@@ -20,22 +20,22 @@ class Body(Protocol):
 
 
 class HoldsGraphs(Op):
-    """An operator whose kernel is made from the graphs of its node by `runner`.
+    """An operator whose kernel is created from the node's subgraphs by `runner`.
 
-    `prepare` makes a graph ready to run; the executor sets it.
+    `prepare`, set by the executor, prepares a graph for execution.
     """
 
     prepare: ClassVar[Callable[[Any], Body]]
     runner: Callable[[Sequence[Any], dict], Callable]
 
     def instantiate(self, attrs: dict, subgraphs: Sequence = ()) -> Callable:
-        """Return the kernel of one node."""
+        """Return the kernel of a node."""
         return self.runner(subgraphs, attrs)
 
 
 @op("_pointwise_blocks", count="num_args", outputs=lambda a: a["num_outputs"], cls=HoldsGraphs)
 def pointwise_blocks(*data: Tensor, num_outputs: int, run: OpContext) -> tuple[Tensor, ...]:
-    """Run the pointwise operators of the node's graph on blocks that fit into the cache.
+    """Run the node's subgraph of pointwise operators on blocks that fit into the cache.
 
     >>> x = mx.sym.Variable("x")
     >>> exe = mx.sym.exp(mx.sym.tanh(x * 2)).simple_bind(mx.cpu(), x=(1024, 1024))
@@ -56,9 +56,9 @@ def pointwise_blocks(*data: Tensor, num_outputs: int, run: OpContext) -> tuple[T
     random=True,
 )
 def recompute(*data: Tensor, num_outputs: int, run: OpContext) -> tuple[Tensor, ...]:
-    """Run the graph of the node; for backward, run it again with the same random draws.
+    """Run the node's subgraph; in backward, run it again with the same random draws.
 
-    The graph's inputs are kept, nothing else. Auxiliary states change in the first run only.
+    Only the subgraph's inputs are kept. Auxiliary states change in the first run only.
 
     >>> with mx.AttrScope(force_mirroring="True"):
     ...     y = mx.sym.exp(mx.sym.sin(mx.sym.Variable("x")))

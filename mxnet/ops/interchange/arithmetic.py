@@ -22,9 +22,9 @@ def bit_shift(
     Parameters
     ----------
     count
-        Number of places to shift by.
+        Number of bits to shift by.
     direction
-        Which way to go.
+        Direction.
 
     >>> x, n = mx.nd.array([1, 4], dtype="int32"), mx.nd.array([2, 1], dtype="int32")
     >>> mx.nd._internal._onnx_bit_shift(x, n).asnumpy()
@@ -37,7 +37,7 @@ def bit_shift(
 
 @op("_onnx_bit_cast", types="T -> @dtype", shape=same)
 def bit_cast(data: Tensor, *, dtype: DType) -> Tensor:
-    """Read the bits of numbers as numbers of another type of the same size.
+    """Reinterpret the bits as a different type of the same size.
 
     >>> mx.nd._internal._onnx_bit_cast(mx.nd.ones((1,)), dtype="int32").asnumpy()
     array([1065353216], dtype=int32)
@@ -47,12 +47,12 @@ def bit_cast(data: Tensor, *, dtype: DType) -> Tensor:
 
 @op("_onnx_mod", shape=broadcast)
 def mod(data: Tensor, divisor: Tensor) -> Tensor:
-    """Remainder with the sign of the divisor; that of a division by 0 is NaN.
+    """Remainder with the sign of the divisor; NaN for a divisor of 0.
 
     Parameters
     ----------
     divisor
-        What to divide by.
+        The divisor.
 
     >>> x, y = mx.nd.array([-7, 7]), mx.nd.array([3, -3])
     >>> mx.nd._internal._onnx_mod(x, y).asnumpy()
@@ -68,7 +68,7 @@ def fmod(data: Tensor, divisor: Tensor) -> Tensor:
     Parameters
     ----------
     divisor
-        What to divide by.
+        The divisor.
 
     >>> x, y = mx.nd.array([-7, 7]), mx.nd.array([3, -3])
     >>> mx.nd._internal._onnx_fmod(x, y).asnumpy()
@@ -81,12 +81,12 @@ def fmod(data: Tensor, divisor: Tensor) -> Tensor:
 def cumprod(
     data: Tensor, *, axis: int = 0, is_exclusive: bool = False, is_reverse: bool = False
 ) -> Tensor:
-    """Running products, forward or backward, with or without the element itself.
+    """Cumulative products, forward or backward, with or without the element itself.
 
     Parameters
     ----------
     is_exclusive
-        Whether to leave the element itself out.
+        Whether to exclude the element itself.
     is_reverse
         Whether to start at the end.
 
@@ -151,7 +151,7 @@ def conv_integer(
     weight_zero
         Zero point of the weights.
     pads
-        Widths before all axes, then after them.
+        Padding before all axes, then after them.
 
     >>> x = mx.nd.array([2, 3], dtype="uint8").reshape((1, 1, 2))
     >>> zero = mx.nd.array([0], dtype="uint8")
@@ -209,11 +209,11 @@ def dft(
     Parameters
     ----------
     length
-        Number of elements to transform; the axis is cut or padded with 0.
+        Number of elements to transform; the axis is truncated or padded with 0.
     inverse
-        Whether to go back from frequencies.
+        Whether to compute the inverse transform.
     onesided
-        Whether only the first half of the frequencies is meant.
+        Whether to use only the first half of the frequencies.
 
     >>> x = mx.nd.ones((1, 4, 1))
     >>> mx.nd._internal._onnx_dft(x, axis=1).asnumpy()[0, :, 0]
@@ -251,7 +251,7 @@ def stft(
     frame_length
         Elements of a frame.
     onesided
-        Whether only the first half of the frequencies is meant.
+        Whether to use only the first half of the frequencies.
     has_window
         Whether `window` is given.
 

@@ -46,7 +46,7 @@ def gather_shape(data: Shape | None, indices: Shape | None, *, axis: int) -> Sha
 
 @op("_onnx_gather_elements", types="T I -> T")
 def gather_elements(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
-    """Take elements whose place along one axis is given.
+    """Gather elements by their index along one axis.
 
     >>> places = mx.nd.array([[0, 0], [1, 0]], dtype="int64")
     >>> x = mx.nd.array([[1, 2], [3, 4]])
@@ -65,7 +65,7 @@ def gather_elements_shape(data: Shape | None, indices: Shape | None, *, axis: in
 
 @op("_onnx_gather_nd", types="T I -> T")
 def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
-    """Take elements or slices at coordinates, which stand in the last axis of the indices.
+    """Gather elements or slices at coordinates along the last axis of the indices.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
 
 
 def _combine(old: Tensor, coordinates: tuple[Tensor, ...], updates: Tensor, how: str) -> Tensor:
-    """Combine updates one after the other where several meet an element."""
+    """Apply updates sequentially, for several updates of an element."""
     flat = old.reshape(-1).clone()
     at = torch.zeros_like(coordinates[0])
     for line, size in zip(coordinates, old.shape, strict=True):
@@ -101,14 +101,14 @@ def _combine(old: Tensor, coordinates: tuple[Tensor, ...], updates: Tensor, how:
 def scatter_elements(
     data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: Reduction = "none"
 ) -> Tensor:
-    """Write or combine elements whose place along one axis is given.
+    """Write or combine elements by their index along one axis.
 
     Parameters
     ----------
     updates
         Elements to write.
     reduction
-        How to combine with what is there.
+        How to combine with existing elements.
 
     >>> x, places = mx.nd.zeros((3,)), mx.nd.array([1, 1], dtype="int64")
     >>> values = mx.nd.array([2, 3])
@@ -132,7 +132,7 @@ def scatter_nd(
     updates
         Elements to write.
     reduction
-        How to combine with what is there.
+        How to combine with existing elements.
 
     >>> x, places = mx.nd.zeros((3,)), mx.nd.array([[1], [1]], dtype="int64")
     >>> values = mx.nd.array([2, 3])
@@ -162,18 +162,18 @@ def tensor_scatter(
     axis: int = -2,
     mode: Literal["linear", "circular"] = "linear",
 ) -> Tensor:
-    """Write a piece into a cache, for each sample from its own place on.
+    """Write an update into a cache, at each sample's own position.
 
     Parameters
     ----------
     cache
         Array to write into.
     update
-        Piece to write.
+        Update to write.
     starts
-        Place of each sample to write from.
+        Start position of each sample.
     mode
-        How to compute what is missing.
+        Interpolation or padding mode.
 
     >>> cache, new = mx.nd.zeros((1, 3, 1)), mx.nd.ones((1, 1, 1))
     >>> at = mx.nd.array([1], dtype="int64")
@@ -206,7 +206,7 @@ def _corners(boxes: Tensor, is_center: bool) -> Tensor:
 
 
 def _survivors(boxes: Tensor, scores: Tensor, limit: int, overlap: float, least: float):
-    """Return the places of boxes that no better one covers, by score."""
+    """Return the positions of surviving boxes, by score."""
     order = scores.argsort(descending=True, stable=True)
     order = order[scores[order] > least]
     survivors: list[int] = []
@@ -236,7 +236,7 @@ def non_max_suppression(
     *,
     center_point_box: bool = False,
 ) -> Tensor:
-    """Return ``(image, class, box)`` of the boxes that no better one covers.
+    """Return ``(image, class, box)`` of the boxes that survive suppression.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def non_max_suppression(
     scores
         Scores ``(batch, classes, n)``.
     limit
-        Most boxes of a class to keep.
+        Maximum number of boxes per class.
     overlap
         Largest overlap with a better box.
     least
@@ -289,5 +289,5 @@ def nonzero(data: Tensor) -> Tensor:
 
 @nonzero.infer_outputs
 def nonzero_shape(data: Shape | None) -> Shape | None:
-    """How many are not 0 is known only when it runs."""
+    """The number of nonzero elements depends on values."""
     return None if data is None else (len(data), UNKNOWN)

@@ -19,7 +19,7 @@ from ..declare import op
 
 
 def _optional(*names: str) -> dict[str, Callable[[dict], bool]]:
-    """Return when each optional input is there: when the attribute `given` names it."""
+    """Return the presence of optional inputs: those listed in the attribute `given`."""
 
     def is_given(name: str) -> Callable[[dict], bool]:
         return lambda attrs: name in attrs["given"].split(",")
@@ -46,7 +46,7 @@ def _allowed(
     is_causal: bool,
     device: torch.device,
 ) -> Tensor | None:
-    """Return which keys each query sees by position: ``(queries, keys)`` or with a batch."""
+    """Return the positional mask of queries and keys: ``(queries, keys)`` or with a batch."""
     left, right = window
     if is_causal:
         right = 0 if right < 0 else min(right, 0)
@@ -66,7 +66,7 @@ def _allowed(
 
 
 def _bias(mask: Tensor | None, seen: Tensor | None, length: int, dtype: torch.dtype) -> Tensor:
-    """Return what is added to scores: the mask, and minus infinity where a key is not seen."""
+    """Return the bias of the scores: the mask, and minus infinity for masked keys."""
     bias = torch.zeros((), dtype=dtype)
     if mask is not None:
         missing = length - mask.shape[-1]
@@ -122,33 +122,33 @@ def attention(
     values
         Values, in the same form.
     mask
-        Truth values, or numbers that are added to scores.
+        Boolean mask, or numbers added to the scores.
     past_key
         Keys of earlier steps.
     past_value
         Values of earlier steps.
     lengths
-        Number of real elements in each sequence.
+        Length of each sequence.
     given
-        Names of the optional inputs that are given, with commas.
+        Comma-separated names of the given optional inputs.
     q_num_heads
-        Heads of the queries where they are joined.
+        Number of heads of joined queries.
     kv_num_heads
-        Heads of keys and values where they are joined.
+        Number of heads of joined keys and values.
     scale
         Factor of the scores; by default one over the root of the size.
     is_causal
-        Whether a query sees only keys before it.
+        Whether to mask later keys.
     softcap
-        Bound of the scores; 0 is none.
+        Bound of the scores; 0: none.
     softmax_dtype
-        Type that shares are computed in.
+        Data type of the softmax.
     scores_mode
-        Which scores are the fourth output.
+        Type of the scores in the fourth output.
     left_window
-        How many keys to the left are seen; -1 is all.
+        Window size to the left; -1: unlimited.
     right_window
-        How many keys to the right are seen; -1 is all.
+        Window size to the right; -1: unlimited.
 
     >>> x = mx.nd.ones((1, 1, 2, 4))
     >>> mx.nd._internal._onnx_attention(x, x, x, is_causal=True).shape
@@ -177,7 +177,7 @@ def attention(
         seen = real if seen is None else seen & real
     masked = capped + _bias(mask, seen, size[1], q.dtype).to(q.device)
     wide = masked if softmax_dtype is None else masked.to(softmax_dtype)
-    # A query that sees nothing has no shares at all.
+    # A query without visible keys has zero weights.
     shares = torch.softmax(wide, -1).masked_fill(masked.isneginf().all(-1, True), 0).to(q.dtype)
     output = torch.matmul(shares, v)
     output = _join_heads(output) if queries.ndim == 3 else output
@@ -320,31 +320,31 @@ def rnn(
     recurrence
         Weights of the states.
     lengths
-        Number of real elements in each sequence.
+        Length of each sequence.
     state
-        First states.
+        Initial states.
     cell
-        First cells of an LSTM.
+        Initial cell states of an LSTM.
     peepholes
-        Weights of the cell in the gates of an LSTM.
+        Peephole weights of an LSTM.
     kind
         Kind of layer.
     activations
-        Names of the functions of the gates, with commas.
+        Comma-separated names of the activation functions.
     given
-        Names of the optional inputs that are given, with commas.
+        Comma-separated names of the given optional inputs.
     direction
-        Which way to go.
+        Direction.
     alphas
-        First numbers of the functions that have any.
+        First parameters of the activation functions.
     betas
-        Second numbers of the functions that have any.
+        Second parameters of the activation functions.
     clip
-        Bound of what the functions take; 0 is none.
+        Bound of the inputs of activation functions; 0: none.
     linear_before_reset
-        Whether a GRU multiplies before it resets.
+        Whether a GRU applies the reset gate after the matrix product.
     input_forget
-        Whether an LSTM forgets what it does not take in.
+        Whether an LSTM couples the input and forget gates.
 
     >>> x, w, r = mx.nd.ones((1, 1, 1)), mx.nd.zeros((1, 3, 1)), mx.nd.zeros((1, 3, 1))
     >>> h = mx.nd.ones((1, 1, 1))

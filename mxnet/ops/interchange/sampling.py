@@ -69,11 +69,11 @@ def resize(
     target
         Sizes or scales of all axes.
     mode
-        How to compute what is missing.
+        Interpolation or padding mode.
     transform
-        How places of the result are places of the data.
+        Coordinate transformation from result to data.
     rounding
-        How ``nearest`` rounds a place.
+        Rounding mode of ``nearest``.
     cubic_coeff_a
         Coefficient of the cubic kernel.
 
@@ -112,7 +112,7 @@ def _weighted(data: Tensor, axis: int, position: Tensor, mode: str, a: float) ->
 
 @resize.infer_outputs
 def resize_shape(data: KnownShape | None, target: KnownShape | None, **_: object) -> Any:
-    """Only the rank is known before it runs."""
+    """Only the rank is known statically."""
     return None if data is None else (UNKNOWN,) * len(data)
 
 
@@ -130,11 +130,11 @@ def grid_sample(
     Parameters
     ----------
     grid
-        Places to sample at.
+        Positions to sample at.
     mode
-        How to compute what is missing.
+        Interpolation or padding mode.
     padding_mode
-        What lies outside.
+        Padding outside of the image.
     align_corners
         Whether -1 and 1 are the centers of the outer pixels instead of their edges.
 
@@ -204,7 +204,7 @@ def roi_align_max_shape(
 
 
 def _bin_places(start: Tensor, size: Tensor, count: int, ratio: int) -> Tensor:
-    """Return the places of samples as ``(bins, samples)``."""
+    """Return the positions of samples as ``(bins, samples)``."""
     samples = ratio or max(int(torch.ceil(size).item()), 1)
     bins = torch.arange(count, device=start.device)[:, None]
     inside = (torch.arange(samples, device=start.device) + 0.5) / samples
@@ -259,14 +259,14 @@ def max_pool(
     pads: Shape,
     storage_order: int = 0,
 ) -> tuple[Tensor, Tensor]:
-    """Maximum over windows and its place in the flattened data.
+    """Maximum over windows and its index in the flattened data.
 
     Parameters
     ----------
     pads
-        Widths before all axes, then after them.
+        Padding before all axes, then after them.
     storage_order
-        Whether places count along columns (1) instead of rows (0).
+        Whether indices are column-major (1) instead of row-major (0).
 
     >>> out, places = mx.nd._internal._onnx_max_pool(
     ...     mx.nd.array([[[1, 5, 2]]]), kernel=(2,), stride=(1,), dilate=(1,), pads=(0, 0))
@@ -305,20 +305,20 @@ def reduce_pool(
     p: int = 2,
     count_include_pad: bool = False,
 ) -> Tensor:
-    """Mean or p-norm over windows; `extra` is what rounding up adds to the pads and never counts.
+    """Mean or p-norm over windows; `extra` is padding by rounding up, which is always excluded.
 
     Parameters
     ----------
     pads
-        Widths before all axes, then after them.
+        Padding before all axes, then after them.
     extra
-        Padding at the end that never counts.
+        Padding at the end that is always excluded.
     kind
-        Kind of layer.
+        Type of layer.
     p
         Order of the norm.
     count_include_pad
-        Whether a mean counts padding.
+        Whether averages include the padding.
 
     >>> mx.nd._internal._onnx_reduce_pool(
     ...     mx.nd.array([[[1, 5, 3]]]), kernel=(2,), stride=(1,), dilate=(2,), pads=(0, 0)

@@ -1,4 +1,4 @@
-"""Operators whose output shape is an input: exporters compute shapes while a model runs."""
+"""Operators whose output shape is an input, for models that compute shapes at run time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...error import ShapeError
 from ..declare import op
 from ..shapes import UNKNOWN, Shape
 
-# A file that cannot be trusted must not fill the memory with one number.
+# Limit for untrusted files.
 MAX_ELEMENTS = 1 << 31
 MAX_RANK = 64  # torch's
 
@@ -32,7 +32,7 @@ def _check_sizes(name: str, sizes: list[int]) -> list[int]:
 
 @op("_onnx_reshape", types="T I -> T", value_dependent=True)
 def reshape(data: Tensor, shape: Tensor, *, allowzero: bool = False) -> Tensor:
-    """Reshape to sizes given by an array: 0 copies a size, -1 is the rest.
+    """Reshape to sizes given by an array: 0 copies a size, -1 is inferred.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def reshape(data: Tensor, shape: Tensor, *, allowzero: bool = False) -> Tensor:
 
 @reshape.infer_outputs
 def reshape_shape(data: Shape | None, shape: Shape | None, **_: object) -> Shape | None:
-    """Only the rank is known before it runs."""
+    """Only the rank is known statically."""
     return None if not shape or shape[0] < 0 else _unknown(shape[0])
 
 
@@ -71,7 +71,7 @@ def expand(data: Tensor, shape: Tensor) -> Tensor:
 
 @expand.infer_outputs
 def expand_shape(data: Shape | None, shape: Shape | None) -> Shape | None:
-    """Only the rank is known before it runs."""
+    """Only the rank is known statically."""
     if data is None or not shape or shape[0] < 0:
         return None
     return _unknown(max(len(data), shape[0]))
@@ -79,7 +79,7 @@ def expand_shape(data: Shape | None, shape: Shape | None) -> Shape | None:
 
 @op("_onnx_slice", types="T I -> T", value_dependent=True)
 def slice_ranges(data: Tensor, starts: Tensor, ends: Tensor, axes: Tensor, steps: Tensor) -> Tensor:
-    """Take ranges of axes; everything about them is given by arrays.
+    """Slice axes by ranges given by arrays.
 
     Parameters
     ----------
@@ -109,14 +109,14 @@ def slice_ranges(data: Tensor, starts: Tensor, ends: Tensor, axes: Tensor, steps
 
 @op("_onnx_range", value_dependent=True)
 def arange(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
-    """Return numbers at equal distances, whose ends are arrays.
+    """Return evenly spaced numbers, with arrays as bounds.
 
     Parameters
     ----------
     limit
-        Number before which to stop.
+        End of the interval, excluded.
     delta
-        Distance of neighbors.
+        Distance between values.
 
     >>> number = lambda n: mx.nd.array([n], dtype="int64")
     >>> mx.nd._internal._onnx_range(number(0), number(5), number(2)).asnumpy()
@@ -144,16 +144,16 @@ def pad(
     *,
     mode: Literal["constant", "edge", "reflect", "wrap"] = "constant",
 ) -> Tensor:
-    """Pad all axes by widths given by an array: those before, then those after.
+    """Pad all axes by an array of widths: before, then after.
 
     Parameters
     ----------
     pads
-        Widths before all axes, then after them.
+        Padding before all axes, then after them.
     value
-        Number to fill with.
+        Value of the padding.
     mode
-        How to compute what is missing.
+        Interpolation or padding mode.
 
     >>> pads = mx.nd.array([1, 0], dtype="int64")
     >>> mx.nd._internal._onnx_pad(mx.nd.ones((2,)), pads, mx.nd.zeros((1,))).asnumpy()
@@ -185,12 +185,12 @@ def _sources(size: int, before: int, after: int, mode: str, device: torch.device
 
 @op("_onnx_tile", types="T I -> T", value_dependent=True)
 def tile(data: Tensor, repeats: Tensor) -> Tensor:
-    """Repeat an array along each axis as often as an array says.
+    """Repeat an array along each axis, by an array of counts.
 
     Parameters
     ----------
     repeats
-        How often along each axis.
+        Number of repetitions along each axis.
 
     >>> repeats = mx.nd.array([2], dtype="int64")
     >>> mx.nd._internal._onnx_tile(mx.nd.array([1, 2]), repeats).asnumpy()
@@ -211,7 +211,7 @@ for _op in (slice_ranges, pad, tile):
 
 @op("_onnx_topk", types="T I -> T int64", outputs=2, value_dependent=True)
 def topk(data: Tensor, k: Tensor, *, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
-    """Return the `k` largest or smallest elements and their places; `k` is an array.
+    """Return the `k` largest or smallest elements and their indices; `k` is an array.
 
     Parameters
     ----------

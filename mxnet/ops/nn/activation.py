@@ -1,4 +1,4 @@
-"""Activation functions, and softmax with its relatives."""
+"""Activation functions and softmax."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ IN_PLACE = {"relu": torch.relu_, "sigmoid": torch.sigmoid_, "tanh": torch.tanh_}
 
 @activation.variant("node")
 def activation_function(attrs: dict, differentiable: bool) -> Callable[[Tensor], Tensor]:
-    """Return torch's function itself."""
+    """Return torch's function."""
     return ACTIVATIONS[attrs["act_type"]]
 
 
 @activation.variant("out")
 def activation_into(attrs: dict, dtype: torch.dtype) -> Callable[..., Tensor] | None:
-    """Return torch's function that writes into given memory."""
+    """Return torch's function that writes into `out`."""
     return INTO.get(attrs["act_type"])
 
 
@@ -74,7 +74,7 @@ def activation_in_place(attrs: dict) -> Callable[[Tensor], Tensor] | None:
 
 @activation.epilogue
 def activation_epilogue(attrs: dict) -> Epilogue | None:
-    """Return the activations that fused operators know."""
+    """Return the activations that fused operators support."""
     name = attrs["act_type"]
     return Epilogue(name) if name in IN_PLACE else None
 
@@ -133,7 +133,7 @@ def _leaky_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     if len(ins) == 1:
         return [data], outs
     gamma: Shape | None = ins[1]
-    # A slope of shape (1,) serves all channels, so gamma is inferred only if nothing is known.
+    # gamma may have shape (1,), so its shape is inferred only if it is unknown.
     if gamma is None and data is not None:
         gamma = data[1:2] or data
     return [data, gamma], outs
@@ -160,23 +160,24 @@ def leaky_relu(
     upper_bound: float = 0.334,
     run: OpContext,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Let a little of the negative side through; ``prelu`` learns how much, for each channel.
+    """Apply a leaky ReLU or a related activation function; ``prelu`` learns its slopes.
 
-    ``rrelu`` draws the slope of each element in training and uses the middle of its bounds
-    otherwise; it returns the drawn slopes too (zeros when none were drawn).
+    ``rrelu`` draws a random slope for each element in training and uses the mean of its bounds
+    otherwise; its second output has the slopes (zeros if none were drawn).
 
     Parameters
     ----------
     gamma
         Slopes of ``prelu``: one for all, one for each channel, or of shape (batch, channels).
     act_type
-        The function; ``leaky`` and ``elu`` use `slope`, ``prelu`` learns it, ``rrelu`` draws it.
+        Function: ``leaky`` or ``elu`` (with `slope`), ``prelu`` (learned slope), ``rrelu`` (random
+        slope), ``selu`` or ``gelu``.
     slope
         Slope of the negative side (``leaky``), or factor of ``exp(x) - 1`` (``elu``).
     lower_bound
-        Least slope that ``rrelu`` draws in training.
+        Lower bound of the random slopes of ``rrelu``.
     upper_bound
-        Largest slope that ``rrelu`` draws; prediction uses the mean of the two.
+        Upper bound of the random slopes of ``rrelu``; inference uses the mean of both bounds.
 
     >>> mx.nd.LeakyReLU(mx.nd.array([-4, 4]), slope=0.5).asnumpy()
     array([-2.,  4.], dtype=float32)
@@ -205,9 +206,9 @@ def leaky_relu_epilogue(attrs: dict) -> Epilogue | None:
 
 @leaky_relu.variant("in_place")
 def leaky_relu_in_place(attrs: dict) -> Callable[[Tensor], Tensor] | None:
-    """Return the form with a fixed slope, or GELU where no gradient needs its input.
+    """Return the form with a fixed slope, or GELU if no gradient needs its input.
 
-    A negative slope cannot be undone from the result.
+    With a negative slope, the sign of the input cannot be recovered from the result.
     """
     if attrs["act_type"] == "gelu":
         return _gelu_in_place
@@ -230,11 +231,11 @@ def _along_axis(
     target = dtypes.to_torch(dtype)
     if torch.promote_types(target, data.dtype) is target:
         return kernel(data, axis, target)
-    return kernel(data, axis).to(target)  # a narrower type takes the finished result
+    return kernel(data, axis).to(target)  # narrower types are converted at the end
 
 
 def _within(data: Tensor, length: Tensor, axis: int) -> Tensor:
-    """Return which elements along the axis stand before their row's length."""
+    """Return a mask of the elements within the length of their row."""
     target = [n for i, n in enumerate(data.shape) if i != axis % data.ndim]
     if list(length.shape) != target:
         raise ShapeError(
@@ -268,16 +269,16 @@ def softmax(
     dtype: FloatName | None = None,
     use_length: bool | None = False,
 ) -> Tensor:
-    """Turn numbers along an axis into shares of 1: ``exp(x / t) / sum(exp(x / t))``.
+    """Compute the softmax along an axis: ``exp(x / t) / sum(exp(x / t))``.
 
-    With `use_length` only the first `length` elements of each row take part; the rest are 0.
+    With `use_length` only the first `length` elements of each row are used; the others become 0.
 
     Parameters
     ----------
     length
         Number of valid elements along the axis; the others become 0.
     axis
-        The axis whose results sum to 1; a negative one counts from the last.
+        Axis along which the results sum to 1; a negative value counts from the last.
     dtype
         Data type of the result; by default that of the data.
 
@@ -296,7 +297,7 @@ def softmax(
 def softmax_inputs(
     data: Shape | None, length: Shape | None, *, axis: int, use_length: bool | None, **_: object
 ) -> dict[str, Shape] | None:
-    """The lengths have the shape of data without the axis."""
+    """Infer the shape of the lengths: that of the data without the axis."""
     if data is None or not use_length:
         return None
     axis %= len(data)
@@ -305,7 +306,7 @@ def softmax_inputs(
 
 @softmax.infer_outputs
 def softmax_output(data: Shape | None, length: Shape | None, **_: object) -> Shape | None:
-    """The result is like data."""
+    """The output has the shape of the data."""
     return data
 
 
@@ -327,16 +328,17 @@ def log_softmax(
     dtype: FloatName | None = None,
     use_length: bool | None = False,
 ) -> Tensor:
-    """Return the logarithm of `softmax`, computed without loss of digits.
+    """Compute the logarithm of the softmax in a numerically stable way.
 
     Parameters
     ----------
     axis
-        The axis whose exponentials sum to 1; a negative one counts from the last.
+        Axis along which the exponentials of the results sum to 1; a negative value counts from the
+        last.
     dtype
         Data type of the result; by default that of the data.
     use_length
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> mx.nd.log_softmax(mx.nd.array([[0, 0]])).asnumpy()
     array([[-0.6931472, -0.6931472]], dtype=float32)
@@ -354,12 +356,12 @@ def log_softmax(
     names_output=True,
 )
 def softmin(data: Tensor, **attrs: Any) -> Tensor:
-    """Return the softmax of the negative: the smallest number gets the largest share.
+    """Compute the softmax of the negated input.
 
     Parameters
     ----------
     axis
-        The axis whose results sum to 1; a negative one counts from the last.
+        Axis along which the results sum to 1; a negative value counts from the last.
 
     >>> mx.nd.softmin(mx.nd.array([[1, 1]])).asnumpy()
     array([[0.5, 0.5]], dtype=float32)
@@ -371,7 +373,7 @@ def softmin(data: Tensor, **attrs: Any) -> Tensor:
 def softmax_activation(
     data: Tensor, *, mode: Literal["channel", "instance"] = "instance"
 ) -> Tensor:
-    """Apply softmax to the last axis of each sample, or over channels at each position.
+    """Compute the softmax of each sample, or over the channels at each position.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Convolution and transposed convolution, and where channels are.
+"""Convolution and transposed convolution, and conversions of the channel axis.
 
-Kernels run with channels first; arrays with channels last are seen through a permuted view,
-whose memory order is torch's fast ``channels_last``.
+Kernels take channels first. Channels-last arrays are permuted views, whose memory order is torch's
+fast ``channels_last``.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def shape_channels_last(shape: Shape) -> Shape:
 
 
 def for_each_axis(value: Shape, default: int, kernel: Shape) -> Shape:
-    """Return a stride, pad or dilation for every axis of the kernel; MXNet leaves them empty."""
+    """Return a stride, pad or dilation for every axis of the kernel; empty means the default."""
     return value or (default,) * len(kernel)
 
 
 def check_data(name: str, shape: Shape, kernel: Shape) -> None:
-    """Refuse empty kernels, and data whose number of dimensions does not fit the kernel."""
+    """Raise for empty kernels, and for data of the wrong number of dimensions."""
     if min(kernel, default=1) < 1:
         raise ShapeError(
             f"{name}: incorrect kernel size: {kernel} must be at least 1 on each axis."
@@ -60,26 +60,26 @@ def check_data(name: str, shape: Shape, kernel: Shape) -> None:
 
 
 def check_weight(name: str, data: Shape, shape: Shape, needed: Shape) -> None:
-    """Refuse a weight of another shape than data and attributes ask for."""
+    """Raise if the weight's shape does not match the data and attributes."""
     if tuple(shape) != needed:
         raise ShapeError(
             f"Shape inconsistent in {name}, Provided = {list(shape)}, "
             f"inferred shape={list(needed)} for the weight: data {list(data)} has {data[1]} "
-            "channels. Was the layer made for data with another number of them, or is the layout "
-            "of the data another one?"
+            "channels. Was the layer built for a different number of channels, or does the data "
+            "have a different layout?"
         )
 
 
 ConvLayout = Literal["NCDHW", "NCHW", "NCW", "NDHWC", "NHWC"]
 CudnnTune = Literal["fastest", "limited_workspace", "off"]
 CONVOLUTIONS = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
-# With fewer channels, laid out last, oneDNN writes beyond the end of the gradient of a 1x1 weight
-# when it strides. Such a kernel looks at nothing but every n-th number: they are picked before.
+# With fewer channels in channels-last layout, oneDNN writes beyond the end of the gradient of a
+# strided 1x1 weight. A strided 1x1 kernel reads every n-th pixel only, so the data is sliced first.
 FEW_CHANNELS = 8
 
 
 def _extent(kernel: int, dilation: int) -> int:
-    """Return how far a dilated kernel reaches."""
+    """Return the extent of a dilated kernel."""
     return dilation * (kernel - 1) + 1
 
 
@@ -95,14 +95,14 @@ def _output_size(size: int, extent: int, stride: int, pad: int) -> int:
 
 
 def _input_size(size: int, output: int, extent: int, stride: int, pad: int) -> int:
-    """Return a missing input size; with strides above 1 several fit, so it stays unknown."""
+    """Return a missing input size; it stays unknown for strides above 1, which allow several."""
     if size != UNKNOWN or output == UNKNOWN or stride != 1:
         return size
     return output + extent - 1 - 2 * pad
 
 
 def convolution_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    """Infer the output from the data, and the data from the output where that is possible."""
+    """Infer the output from the data, and the data from the output if possible."""
     data, kernel = ins[0], attrs["kernel"]
     if data is None:
         return ins, outs
@@ -154,7 +154,7 @@ def convolution(
     cudnn_off: bool = False,
     layout: ConvLayout | None = None,
 ) -> Tensor:
-    """Slide `num_filter` kernels over the data; the weight is (num_filter, channels / groups, k..).
+    """Compute a convolution; the weight has shape (num_filter, channels / groups, k..).
 
     With a channels-last layout the weight is (num_filter, k.., channels / groups).
 
@@ -218,7 +218,7 @@ def convolution_inputs(
 
 @convolution.work
 def convolution_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
-    """Every output element takes one multiply-add for each weight of its filter."""
+    """One multiply-add for each output element and each weight of its filter."""
     return math.prod(outs[0]) * (math.prod(ins[1]) // ins[1][0])
 
 
@@ -236,7 +236,7 @@ def _full_size(size: int, kernel: int, stride: int, dilation: int) -> int:
 def _crop_to_target(
     spatial: Shape, kernel: Shape, stride: Shape, dilate: Shape, target: Shape
 ) -> tuple[Shape, Shape]:
-    """Return the pad and adj that make the output the wanted size."""
+    """Return the pad and adj for the requested output size."""
     surplus = [
         full - expected
         for full, expected in zip(
@@ -279,7 +279,7 @@ def deconvolution(
     cudnn_off: bool = False,
     layout: ConvLayout | None = None,
 ) -> Tensor:
-    """Spread each input over a kernel: the gradient of a convolution, used to enlarge images.
+    """Compute a transposed convolution: the gradient of a convolution with respect to its data.
 
     The weight is (channels, num_filter / groups, k..). `target_shape` overrides `pad` and `adj`.
 
@@ -291,13 +291,13 @@ def deconvolution(
     weight
         Kernels of shape ``(channels, num_filter / num_group, *kernel)``.
     stride
-        Distance in the result between neighboring inputs along each axis; 1 by default.
+        Stride along each axis; 1 by default.
     pad
-        Number of elements cut off at both ends of each axis of the result; 0 by default.
+        Number of elements removed from both sides of each axis of the output; 0 by default.
     adj
-        Number of elements added at the far end of each axis, less than the stride.
+        Number of elements added at the end of each axis of the output; less than the stride.
     target_shape
-        Spatial size of the result; if given, `pad` and `adj` follow from it.
+        Spatial size of the output; if given, it determines `pad` and `adj`.
 
     >>> mx.nd.Deconvolution(mx.nd.array([[[1, 2]]]), mx.nd.array([[[1, 1, 1]]]), kernel=(3,),
     ...                     stride=(2,), num_filter=1).asnumpy()
@@ -313,7 +313,7 @@ def deconvolution(
         check_weight(
             "Deconvolution", shape, weight.shape, (shape[1], num_filter // num_group, *kernel)
         )
-    if any(target_shape):  # zeros, as old files have them, mean that none is given
+    if any(target_shape):  # old files have zeros if there is none
         stride = for_each_axis(stride, 1, kernel)
         pad, adj = _crop_to_target(
             shape[2:], kernel, stride, for_each_axis(dilate, 1, kernel), target_shape
@@ -390,5 +390,5 @@ def deconvolution_output(
 
 @deconvolution.work
 def deconvolution_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
-    """Every input element takes one multiply-add for each weight of its filter."""
+    """One multiply-add for each input element and each weight of its filter."""
     return math.prod(ins[0]) * (math.prod(ins[1]) // ins[1][0])

@@ -16,7 +16,7 @@ linear = F.linear
 
 
 def _dense_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    """Infer the output from data, and the batch of data from the output (recurrent cells do)."""
+    """Infer the output from the data, and the batch size from the output (for recurrent cells)."""
     data = ins[0]
     if data is None:
         return ins, outs
@@ -45,7 +45,7 @@ def fully_connected(
     no_bias: bool = False,
     flatten: bool = True,
 ) -> Tensor:
-    """Apply a linear transformation: ``y = x W^T + b``; by default all axes but 0 are one.
+    """Apply a linear transformation ``y = x W^T + b`` to the data, by default flattened to 2-D.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def fully_connected(
     num_hidden
         Number of output features.
     flatten
-        Whether all axes but the first are joined into features; else only the last axis is.
+        Whether to flatten all axes but the first; otherwise only the last axis is transformed.
 
     >>> mx.nd.FullyConnected(mx.nd.array([[1, 2]]), mx.nd.array([[3, 4], [5, 6]]),
     ...                      mx.nd.array([0, 1]), num_hidden=2).asnumpy()
@@ -66,7 +66,7 @@ def fully_connected(
             f"num_hidden={num_hidden} has {num_hidden} rows."
         )
     if bias is not None and bias.ndim != 1:
-        if bias.shape != (num_hidden, 1):  # a column is what sparse programs have
+        if bias.shape != (num_hidden, 1):  # sparse programs pass a column
             raise ShapeError(
                 f"Unexpected shape for bias {list(bias.shape)} in FullyConnected: needed "
                 f"[{num_hidden}]."
@@ -85,8 +85,9 @@ def fully_connected(
             raise
         raise ShapeError(
             f"Shape inconsistent in FullyConnected, Provided = {list(weight.shape)}, "
-            f"inferred shape={[num_hidden, data.shape[-1]]} for the weight: each row needs as many "
-            f"numbers as data has, {data.shape[-1]}. Was the layer made for data of another size?"
+            f"inferred shape={[num_hidden, data.shape[-1]]} for the weight: the size of its rows "
+            f"must be that of the data, {data.shape[-1]}. Was the layer built for data of a "
+            "different size?"
         ) from error
 
 
@@ -113,5 +114,5 @@ def fully_connected_inputs(
 
 @fully_connected.work
 def fully_connected_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
-    """Every output element takes one multiply-add for each column of the weight."""
+    """One multiply-add for each output element and each column of the weight."""
     return math.prod(outs[0]) * ins[1][1]

@@ -35,18 +35,18 @@ def dropout(
     cudnn_off: bool | None = False,
     run: OpContext,
 ) -> Tensor:
-    """In training, set a fraction `p` of the numbers to 0 and scale the others by ``1 / (1 - p)``.
+    """In training, set elements to 0 with probability `p` and scale the others by ``1 / (1 - p)``.
 
-    Along `axes` one decision holds for all numbers.
+    The mask is broadcast along `axes`.
 
     Parameters
     ----------
     p
-        Fraction of the numbers to set to 0.
+        Probability of setting an element to 0.
     mode
-        ``'training'`` drops in training only, ``'always'`` in prediction too.
+        ``'training'``: dropout in training only; ``'always'``: also in inference.
     axes
-        Axes along which one draw is shared, so that whole slices are dropped.
+        Axes along which the mask is broadcast, so that whole slices are dropped.
 
     >>> mx.nd.Dropout(mx.nd.array([1, 2]), p=0.5).asnumpy()  # not training: nothing is dropped
     array([1., 2.], dtype=float32)
@@ -60,12 +60,12 @@ def dropout(
         return data.clone()
     if not axes and data.is_contiguous():
         return torch.dropout(data, p, True)
-    # Torch would draw in the order of memory, and graphs choose other orders than eager calls.
+    # Torch draws in memory order, which differs between graphs and eager calls.
     return data * _mask(data, p, axes)
 
 
 def _mask(data: Tensor, p: float, axes: Shape) -> Tensor:
-    """Return factors: 0 for what is dropped, ``1 / (1 - p)`` for the rest."""
+    """Return the mask: 0 for dropped elements, ``1 / (1 - p)`` for the others."""
     shape = list(data.shape)
     for axis in axes:
         shape[axis] = 1

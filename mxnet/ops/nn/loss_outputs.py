@@ -1,6 +1,6 @@
-"""Output layers: the forward is a prediction, the backward is the gradient of its loss.
+"""Output layers: forward returns a prediction, backward the gradient of its loss.
 
-They start the gradient themselves: what comes from above is ignored. Labels get no gradient.
+They ignore incoming gradients (`out_grad`). Labels get no gradient.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Normalization = Literal["batch", "null", "valid"]
 
 
 def _one_less(shares: Tensor, classes: Tensor, amount: float = 1.0) -> Tensor:
-    """Take `amount` from each label's class (axis 1); classes out of range take nothing."""
+    """Subtract `amount` at each label's class (axis 1); labels out of range are skipped."""
     index = classes.clamp(0, shares.shape[1] - 1)
     taken = ((index == classes) * -amount).to(shares.dtype)
     return shares.scatter_add(1, index, taken)
@@ -32,7 +32,7 @@ def _one_less(shares: Tensor, classes: Tensor, amount: float = 1.0) -> Tensor:
 
 
 def _label_shapes(data: Shape, multi_output: bool) -> list[Shape]:
-    """Return the label shapes that fit data, the one to assume first."""
+    """Return the label shapes that match the data, the default first."""
     if not multi_output:
         return [data[:-1], data]
     area = 1
@@ -93,10 +93,10 @@ def softmax_output(
     out_grad: bool = False,
     smooth_alpha: float = 0.0,
 ) -> Tensor:
-    """Return the softmax of data; its gradient is that of the cross entropy: ``p - one_hot``.
+    """Compute the softmax; the gradient is that of the cross entropy, ``p - one_hot``.
 
-    Classes lie along axis 1 with `multi_output`, along the last axis with `preserve_shape`,
-    and over all axes but the first otherwise.
+    Classes are along axis 1 with `multi_output`, along the last axis with `preserve_shape`, and
+    along all axes but the first (flattened) otherwise.
 
     Parameters
     ----------
@@ -105,19 +105,20 @@ def softmax_output(
     label
         Class of each sample, or probabilities in the shape of the data.
     ignore_label
-        Label whose samples get no gradient, with ``use_ignore=True``.
+        Label that is ignored in the gradient if ``use_ignore=True``.
     multi_output
-        Whether axis 1 has the classes and all axes behind it are places with labels.
+        Whether classes are along axis 1, with a label for each position of the following axes.
     use_ignore
         Whether to ignore samples of `ignore_label`.
     preserve_shape
-        Whether softmax is taken over the last axis; else all axes but the first are one.
+        Whether to compute the softmax over the last axis; otherwise over all axes but the first.
     normalization
-        Divide the gradient by nothing (``null``), the ``batch`` size, or the ``valid`` labels.
+        Divisor of the gradient: none (``null``), the ``batch`` size, or the number of ``valid``
+        labels.
     out_grad
-        Whether to multiply by the gradient from above.
+        Whether to multiply by the incoming gradient.
     smooth_alpha
-        Fraction of the target that is spread evenly over the other classes.
+        Label smoothing: fraction of the target spread evenly over the other classes.
 
     >>> mx.nd.SoftmaxOutput(mx.nd.array([[1, 1]]), mx.nd.array([0])).asnumpy()
     array([[0.5, 0.5]], dtype=float32)
@@ -134,7 +135,7 @@ def softmax_output(
 def _by_class(
     out: Tensor, label: Tensor, multi_output: bool, preserve_shape: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return shares and labels with classes at axis 1."""
+    """Return probabilities and labels with classes at axis 1."""
     if multi_output:
         return out.flatten(2) if out.ndim > 2 else out.unsqueeze(2), label.reshape(
             out.shape[0], 1, -1
@@ -168,7 +169,7 @@ def softmax_output_gradient(
     out_grad: bool,
     smooth_alpha: float,
 ) -> tuple[Tensor, None]:
-    """Return shares minus labels, scaled as `normalization` says."""
+    """Return probabilities minus labels, scaled according to `normalization`."""
     if label.shape == data.shape:  # the label is a distribution
         result = (out - label) * grad_scale
     else:
@@ -185,7 +186,7 @@ def softmax_output_gradient(
         if type(scale) is not float or scale != 1.0:
             result = result * scale
         result = result.reshape(out.shape)
-    # 1.9.1 multiplies by the output itself here, not by the gradient that comes in.
+    # 1.9.1 multiplies by the output here, not by the incoming gradient.
     return (result * out if out_grad else result), None
 
 
@@ -193,7 +194,7 @@ def softmax_output_gradient(
 
 
 def _check_regression_label(name: str, data: Shape, label: Shape) -> None:
-    """Labels may be reshaped, but each sample keeps its own."""
+    """Raise if the label cannot be reshaped to the data sample by sample."""
     if data == label or UNKNOWN in data or UNKNOWN in label:
         return
     if data[:1] != label[:1] or math.prod(data) != math.prod(label):
@@ -209,7 +210,7 @@ def _regression_shapes(name: str, ins: Shapes, outs: Shapes, attrs: dict) -> tup
     if data is None:
         return [data, label], outs
     if label is None:
-        # One output a sample: the label is a plain vector.
+        # One output per sample: the label is a vector.
         label = data[:1] if len(data) == 2 and data[1] == 1 else data
     _check_regression_label(name, data, label)
     return [data, label], outs
@@ -255,7 +256,7 @@ linear_regression_output = _regression(
     "LinearRegressionOutput",
     torch.clone,
     _difference,
-    "Return data; its gradient is that of half the squared error: ``x - label``.",
+    "Return the data; the gradient is that of half the squared error: ``x - label``.",
     "mx.nd.LinearRegressionOutput(mx.nd.array([[2]]), mx.nd.array([1])).asnumpy()\n"
     "    array([[2.]], dtype=float32)",
 )
@@ -263,7 +264,7 @@ logistic_regression_output = _regression(
     "LogisticRegressionOutput",
     torch.sigmoid,
     _difference,
-    "Return the sigmoid of data; its gradient is that of the cross entropy: ``p - label``.",
+    "Compute the sigmoid; the gradient is that of the cross entropy: ``p - label``.",
     "mx.nd.LogisticRegressionOutput(mx.nd.array([[0]]), mx.nd.array([1])).asnumpy()\n"
     "    array([[0.5]], dtype=float32)",
 )
@@ -271,7 +272,7 @@ _regression(
     "MAERegressionOutput",
     torch.clone,
     _sign_of_difference,
-    "Return data; its gradient is that of the absolute error: ``sign(x - label)``.",
+    "Return the data; the gradient is that of the absolute error: ``sign(x - label)``.",
     "mx.nd.MAERegressionOutput(mx.nd.array([[2]]), mx.nd.array([1])).asnumpy()\n"
     "    array([[2.]], dtype=float32)",
 )
@@ -315,7 +316,7 @@ def svm_output(
     regularization_coefficient: float = 1.0,
     use_linear: bool = False,
 ) -> Tensor:
-    """Return data; its gradient is that of the hinge loss, squared unless `use_linear`.
+    """Return the data; the gradient is that of the squared hinge loss, linear with `use_linear`.
 
     Parameters
     ----------
@@ -324,11 +325,11 @@ def svm_output(
     label
         Class of each sample.
     margin
-        Margin that the score of the true class must keep.
+        Margin of the hinge loss.
     regularization_coefficient
         Factor of the gradient.
     use_linear
-        Whether the hinge loss is linear; else squared.
+        Whether the hinge loss is linear; otherwise it is squared.
 
     >>> mx.nd.SVMOutput(mx.nd.array([[2, 1]]), mx.nd.array([0])).asnumpy()
     array([[2., 1.]], dtype=float32)
@@ -349,7 +350,7 @@ def svm_output_gradient(
     regularization_coefficient: float,
     use_linear: bool,
 ) -> tuple[Tensor, None]:
-    """Push the label's score above the margin and the others below its negative."""
+    """Return the gradient: the label's score rises to the margin, others fall to its negative."""
     steps = torch.arange(data.shape[-1], device=data.device)
     direction = torch.where(steps == label.long().unsqueeze(-1), -1.0, 1.0).to(data.dtype)
     missing = margin + direction * data
@@ -375,19 +376,20 @@ def make_loss(
     valid_thresh: float = 0.0,
     normalization: Normalization = "null",
 ) -> Tensor:
-    """Return data and make it a loss: its gradient is `grad_scale`, whatever comes from above.
+    """Return the data as a loss: its gradient is `grad_scale`, whatever the incoming gradient.
 
-    ``batch`` divides it by the number of rows (all dimensions but the last, so vectors stay as
-    they are), ``valid`` by how many numbers exceed `valid_thresh`.
+    ``batch`` divides it by the number of rows (the product of all dimensions but the last),
+    ``valid`` by the number of elements above `valid_thresh`.
 
     Parameters
     ----------
     data
         The loss of each element.
     valid_thresh
-        With ``normalization='valid'``, elements above this count as valid.
+        Elements above this threshold are valid, for ``normalization='valid'``.
     normalization
-        Divide the gradient by nothing (``null``), the batch size, or the ``valid`` elements.
+        Divisor of the gradient: none (``null``), the ``batch`` size, or the number of ``valid``
+        elements.
 
     >>> mx.nd.MakeLoss(mx.nd.array([1, 2]), grad_scale=3).asnumpy()
     array([1., 2.], dtype=float32)
@@ -405,7 +407,7 @@ def make_loss_gradient(
     valid_thresh: float,
     normalization: str,
 ) -> Tensor:
-    """Return the scale everywhere."""
+    """Return the constant gradient."""
     if normalization == "batch":
         grad_scale /= max(math.prod(data.shape[:-1]), 1)
     scale = torch.full_like(data, grad_scale)
@@ -423,7 +425,7 @@ def _scalar_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shap
 
 @op("softmax_cross_entropy", shape=_scalar_shapes, precision="full")
 def softmax_cross_entropy(data: Tensor, label: Tensor) -> Tensor:
-    """Return the cross entropy of softmax against class labels, summed over the batch.
+    """Compute the softmax cross entropy with class labels, summed over the batch.
 
     Parameters
     ----------
@@ -451,7 +453,7 @@ def softmax_cross_entropy(data: Tensor, label: Tensor) -> Tensor:
 def softmax_cross_entropy_gradient(
     grad: Tensor, out: Tensor, data: Tensor, label: Tensor
 ) -> tuple[Tensor, None]:
-    """Return shares minus one-hot labels, times the gradient of the sum."""
+    """Return probabilities minus one-hot labels, times the incoming gradient."""
     return _one_less(torch.softmax(data, 1), label.long().unsqueeze(1)) * grad, None
 
 
@@ -476,17 +478,17 @@ def identity_attach_kl_sparse_reg(
     momentum: Fraction = 0.9,
     run: OpContext,
 ) -> Tensor:
-    """Return data; in training its gradient also pulls mean activations to a sparse target.
+    """Return the data; in training the gradient includes a sparsity penalty on mean activations.
 
-    The pull is ``penalty * (-target / mean + (1 - target) / (1 - mean))`` for each column, with
-    a moving mean.
+    Added to the gradient of each column: ``penalty * (-target / mean + (1 - target) / (1 -
+    mean))``, with a moving mean.
 
     Parameters
     ----------
     moving_avg
         Running mean activation of each unit, updated in place while training.
     sparseness_target
-        Mean activation to aim at.
+        Target of the mean activation.
     penalty
         Weight of the sparseness penalty in the gradient.
 
@@ -509,7 +511,7 @@ def identity_attach_kl_sparse_reg(
 
 
 def _lengths_of_labels(label: Tensor, blank_label: str) -> Tensor:
-    """Return how many labels stand before the padding: 0 when blank comes first, else -1."""
+    """Return the number of labels before the padding, which is 0 if blank is first, else -1."""
     padding = label == (0 if blank_label == "first" else -1)
     ended = padding.long().cumsum(1) > 0
     return (~ended).sum(1)
@@ -539,11 +541,10 @@ def ctc_loss(
     use_label_lengths: bool = False,
     blank_label: Literal["first", "last"] = "first",
 ) -> Tensor:
-    """Return, for each sequence, minus the log of the probability of its labels.
+    """Compute the connectionist temporal classification loss of each sequence.
 
-    Data are scores (time, batch, classes) before softmax. With the blank ``first`` labels count
-    from 1 and are padded by 0; with ``last`` they count from 0 and are padded by -1. A label
-    that does not fit into its sequence has the loss 0.
+    With the blank ``first``, labels start at 1 and are padded with 0; with ``last``, they start at
+    0 and are padded with -1. The loss of a label sequence longer than its data is 0.
 
     Parameters
     ----------
@@ -556,9 +557,9 @@ def ctc_loss(
     label_lengths
         Number of labels of each sequence.
     use_data_lengths
-        Whether `data_lengths` is given; else all steps are valid.
+        Whether `data_lengths` is given; otherwise all steps are valid.
     use_label_lengths
-        Whether `label_lengths` is given; else padding ends the labels.
+        Whether `label_lengths` is given; otherwise the padding determines the lengths.
     blank_label
         Whether the blank is the ``first`` class (labels start at 1) or the ``last``.
 
@@ -568,12 +569,12 @@ def ctc_loss(
     steps, batch, classes = data.shape if data.ndim == 3 else (0, 0, 0)
     if label.ndim != 2 or data.ndim != 3 or label.shape[0] != batch or label.shape[1] > steps:
         raise ShapeError(
-            "CTCLoss: data (time, batch, classes) and label (batch, labels), with not more labels "
-            f"than time steps, are needed, got {list(data.shape)} and {list(label.shape)}."
+            "CTCLoss: data (time, batch, classes) and label (batch, labels), with at most as many "
+            f"labels as time steps, are needed, got {list(data.shape)} and {list(label.shape)}."
         )
     if not batch:
-        return data.sum((0, 2))  # as empty as the batch, and a member of the graph
-    if data_lengths is not None:  # what lies behind the end has no gradient, whatever it is
+        return data.sum((0, 2))  # empty, and attached to the graph
+    if data_lengths is not None:  # elements beyond the end have no gradient
         times = torch.arange(steps, device=data.device).unsqueeze(1)
         data = data.masked_fill((times >= data_lengths).unsqueeze(2), 0)
     shares = torch.log_softmax(data.float() if data.dtype is torch.float16 else data, 2)
@@ -595,7 +596,7 @@ def ctc_loss_inputs(
     label_lengths: Shape | None,
     **_: object,
 ) -> dict[str, Shape]:
-    """Everything has one row, or number, for each sequence of the batch."""
+    """Infer labels and lengths: one row or number for each sequence of the batch."""
     if data is None:
         return {}
     batch = data[1:2]

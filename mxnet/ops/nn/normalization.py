@@ -35,10 +35,10 @@ def _normalize_and_move(
     eps: float,
     momentum: float,
 ) -> Sequence[Tensor]:
-    """Normalize by the batch, and move the statistics toward its mean and biased variance.
+    """Normalize by the batch statistics, and update the running mean and (biased) variance.
 
-    Torch's kernel moves zeros by ``(n - 1) / n`` of its unbiased variance, which is NaN for a
-    single number. Devices whose operators run on the CPU lose what kernels write into states.
+    Torch's kernel updates temporary zeros, because it uses the unbiased variance, which is NaN for
+    one element, and because devices with CPU fallback lose in-place updates of states.
     """
     size = data.numel() // data.shape[1]
     if size > 1 and (data.is_cpu or has_cuda()):
@@ -65,13 +65,13 @@ def normalize(
     by_batch: bool,
     axis: int,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Return the result, and mean and 1/std of the batch when it was normalized by them.
+    """Return the result, and the batch's mean and 1/std if it was normalized by them.
 
-    A `momentum` of None leaves the moving statistics alone.
+    If `momentum` is None, the running statistics are not updated.
     """
     ndim = data.ndim
     axis = axis + ndim if axis < 0 else axis
-    if ndim == 1 and axis == 0:  # torch wants an axis of samples
+    if ndim == 1 and axis == 0:  # torch needs a batch axis
         parameters = gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, by_batch
         out, mean, inverse_std = normalize(data.unsqueeze(0), *parameters, 1)
         return out.squeeze(0), mean, inverse_std
@@ -79,7 +79,7 @@ def normalize(
         data = data.movedim(axis, 1)
     scale: Tensor | None = gamma
     if fix_gamma:  # gamma ** 0 is 1 with a gradient of 0
-        if by_batch and gamma.is_leaf:  # else weight decay would show in files
+        if by_batch and gamma.is_leaf:  # otherwise weight decay would change gamma in saved files
             gamma.data.fill_(1)  # `.data`: an earlier use of the layer may be in the same graph
         scale = gamma.pow(0) if gamma.requires_grad else None
     if moving_mean.requires_grad or moving_var.requires_grad:  # states get no gradient
@@ -103,14 +103,14 @@ def _statistics(
     moving_var: Tensor,
     eps: float,
 ) -> tuple[Tensor, Tensor]:
-    """Return the mean and 1/std that were used; they carry no gradient."""
+    """Return the used mean and 1/std, detached."""
     if mean is None or inverse_std is None:
         return moving_mean.detach().clone(), moving_var.detach().add(eps).rsqrt_()
     return mean, inverse_std
 
 
 def channel_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    """The result is like data; parameters, states and statistics have one number per channel."""
+    """Infer the shapes: parameters and statistics have one element per channel."""
     data = unify(ins[0], outs[0], "data and output of batch normalization")
     if data is None:
         return ins, outs
@@ -120,10 +120,10 @@ def channel_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shap
 
 
 class WideParameters(TypePattern):
-    """Parameters, states and statistics have the type of data, but at least float32."""
+    """Parameters, states and statistics have the data type of the data, but at least float32."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
-        """Infer everything from the type of data (or of the result)."""
+        """Infer all types from that of the data (or of the output)."""
         data = ins[0] if ins[0] is not None else outs[0]
         if data is None:
             return ins, outs
@@ -173,14 +173,14 @@ def batch_norm(
 ) -> Tensor | tuple[Tensor, Tensor, Tensor]:
     """Normalize each channel: ``gamma * (x - mean) / sqrt(var + eps) + beta``.
 
-    In training mean and variance are those of the batch, otherwise the moving ones. While
-    `fix_gamma` is on, gamma counts as 1. `output_mean_var` adds the mean and ``1 / sqrt(var +
-    eps)`` that were used.
+    Mean and variance are those of the batch in training, and the running statistics otherwise. With
+    `fix_gamma`, gamma is fixed at 1. `output_mean_var` adds the used mean and ``1 / sqrt(var +
+    eps)`` as outputs.
 
     Parameters
     ----------
     axis
-        The axis of the channels; a negative one counts from the last.
+        Axis of the channels; a negative value counts from the last.
 
     >>> zero, one = mx.nd.array([0]), mx.nd.array([1])
     >>> mx.nd.BatchNorm(mx.nd.array([[3], [5]]), one, zero, zero, one * 4, eps=0).asnumpy()
@@ -219,7 +219,7 @@ def batch_norm_v1(
     output_mean_var: bool = False,
     run: OpContext,
 ) -> Tensor | tuple[Tensor, Tensor, Tensor]:
-    """Normalize each channel, as in MXNet's first version: `BatchNorm` with channels at axis 1.
+    """Old version of `BatchNorm`, with channels at axis 1.
 
     >>> zero, one = mx.nd.array([0]), mx.nd.array([1])
     >>> mx.nd.BatchNorm_v1(mx.nd.array([[3], [5]]), one, zero, zero, one * 4, eps=0).asnumpy()
@@ -267,14 +267,14 @@ def sync_batch_norm(
     key: str,
     run: OpContext,
 ) -> Tensor | tuple[Tensor, Tensor, Tensor]:
-    """Normalize each channel over the batches of all workers of a job, if ``ndev`` is above 1.
+    """Normalize each channel over the batches of all workers of a job if ``ndev`` is above 1.
 
-    Without a job it is this process's batch. The second statistic is the variance.
+    Without a job, statistics are those of this process's batch. The third output is the variance.
 
     Parameters
     ----------
     ndev
-        Number of workers that share statistics; 1 keeps each worker to itself.
+        Number of workers that share statistics; with 1 each worker uses its own.
     key
         Name of the layer, the same on all workers.
 
@@ -320,7 +320,7 @@ def batch_norm_with_relu(
     run: OpContext,
     **attrs: Any,
 ) -> Tensor | tuple[Tensor, Tensor, Tensor]:
-    """Normalize each channel, then cut what is negative.
+    """Apply `BatchNorm`, then ReLU.
 
     >>> zero, one = mx.nd.array([0]), mx.nd.array([1])
     >>> mx.nd.contrib.BatchNormWithReLU(mx.nd.array([[-3], [5]]), one, zero, zero, one * 4,
@@ -376,7 +376,7 @@ def layer_norm(
 ) -> Tensor | tuple[Tensor, Tensor, Tensor]:
     """Normalize along one axis: ``gamma * (x - mean) / sqrt(var + eps) + beta``.
 
-    `output_mean_var` adds the mean and ``sqrt(var + eps)``.
+    `output_mean_var` adds the mean and ``sqrt(var + eps)`` as outputs.
 
     Parameters
     ----------
@@ -385,7 +385,7 @@ def layer_norm(
     beta
         Shift along the axis.
     axis
-        The axis to normalize along; a negative one counts from the last.
+        Axis to normalize; a negative value counts from the last.
 
     >>> mx.nd.LayerNorm(mx.nd.array([[1, 3]]), mx.nd.array([1, 2]), mx.nd.array([0, 1]),
     ...                 eps=0).asnumpy()
@@ -430,9 +430,9 @@ def group_norm(
     eps: float = 1e-5,
     output_mean_var: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor, Tensor]:
-    """Normalize groups of channels; gamma and beta have one number a group.
+    """Normalize groups of channels; gamma and beta have one element per group.
 
-    `output_mean_var` adds the mean and ``sqrt(var + eps)`` of each group.
+    `output_mean_var` adds the mean and ``sqrt(var + eps)`` of each group as outputs.
 
     Parameters
     ----------
@@ -443,7 +443,7 @@ def group_norm(
     beta
         Shift of each group.
     num_groups
-        Number of groups; the number of channels must be a multiple of it.
+        Number of groups; it must divide the number of channels.
 
     >>> mx.nd.GroupNorm(mx.nd.array([[[1, 3], [4, 8]]]), mx.nd.array([1, 2]), mx.nd.array([0, 1]),
     ...                 num_groups=2, eps=0).asnumpy()
@@ -540,15 +540,15 @@ def l2_normalization(
     Parameters
     ----------
     eps
-        Small number added to the sum of squares, against division by zero.
+        Small constant added to the sum of squares to avoid division by zero.
     mode
-        Norm of each whole sample (``instance``), of each position over the ``channel`` axis, or of
-        each channel over its positions (``spatial``).
+        What to normalize: each sample (``instance``), each position over the channels
+        (``channel``), or each channel over its positions (``spatial``).
 
     >>> mx.nd.L2Normalization(mx.nd.array([[3, 4]])).asnumpy()
     array([[0.6, 0.8]], dtype=float32)
     """
-    if data.ndim == 1:  # every number is a sample of its own
+    if data.ndim == 1:  # each element is a sample
         return data / (data * data).add(eps).sqrt()
     return data / _norms(data, eps, mode)
 
@@ -564,7 +564,7 @@ def _with_norm(
     if data.ndim == 1:
         return output, (data * data).add(eps).sqrt()
     norms = _norms(data.detach(), eps, mode)
-    axes = {"instance": 1, "spatial": 2}.get(mode)  # the axes that have no norms of their own go
+    axes = {"instance": 1, "spatial": 2}.get(mode)  # drop the reduced axes
     return output, norms if axes is None else norms.reshape(norms.shape[:axes])
 
 
@@ -588,7 +588,7 @@ def lrn(
     knorm: float = 2.0,
     nsize: Count,
 ) -> Tensor:
-    """Divide by the energy of `nsize` neighboring channels.
+    """Apply local response normalization over `nsize` neighboring channels.
 
     ``x / (knorm + alpha / nsize * sum(x^2)) ^ beta``
 
@@ -606,6 +606,6 @@ def lrn(
     >>> mx.nd.LRN(mx.nd.array([[[[2]]]]), nsize=1, alpha=1, beta=1, knorm=0).asnumpy()
     array([[[[0.5]]]], dtype=float32)
     """
-    if nsize % 2 == 0:  # the window is symmetric, so one neighbor less takes part
+    if nsize % 2 == 0:  # the window is symmetric, so it has one channel less
         alpha, nsize = alpha * (nsize - 1) / nsize, nsize - 1
     return F.local_response_norm(data, nsize, alpha, beta, knorm)

@@ -1,4 +1,4 @@
-"""Pooling: maximum, mean, sum or p-norm over windows or over the whole image."""
+"""Pooling: maximum, mean, sum or p-norm over windows or all positions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _pooled_size(size: int, kernel: int, stride: int, pad: int, convention: str)
 
 
 def _along(kernel: Shape, name: str, value: Shape, default: int) -> Shape:
-    """Return a stride or pad for every axis of the kernel; MXNet does not look at more values."""
+    """Return a stride or pad for every axis of the kernel; extra values are ignored."""
     if value and len(value) < len(kernel):
         raise ShapeError(
             f"Pooling: {name} {value} has {len(value)} values, but kernel {kernel} needs "
@@ -60,9 +60,10 @@ def _along(kernel: Shape, name: str, value: Shape, default: int) -> Shape:
 
 @lru_cache(maxsize=1024)
 def _plan(kernel: Shape, stride: Shape, pad: Shape, flat: bool) -> tuple[Shape, Shape, Shape, bool]:
-    """Return kernel, stride and pad for every axis, and whether torch takes them as they are.
+    """Return kernel, stride and pad for every axis, and whether torch supports them.
 
-    One axis is pooled as two. torch wants a padding of at most half a kernel.
+    1-D pooling runs as 2-D pooling with a leading axis of size 1. torch's padding is at most half a
+    kernel.
     """
     stride, pad = _along(kernel, "stride", stride, 1), _along(kernel, "pad", pad, 0)
     if flat:
@@ -85,14 +86,14 @@ def _slide(
 
 
 def _padding(before: list[int], after: list[int]) -> list[int]:
-    """Return torch's padding list: pairs from the last axis to the first."""
+    """Return pads in torch's order: pairs from the last axis to the first."""
     return [n for pair in zip(reversed(before), reversed(after), strict=True) for n in pair]
 
 
 def _slide_over_padded(
     data: Tensor, kind: str, kernel: Shape, stride: Shape, pad: Shape, sizes: Shape, with_pad: bool
 ) -> Tensor:
-    """Pool where torch's own padding is not enough: pad by hand, then count what was covered."""
+    """Pool with explicit padding if torch's padding is not enough."""
     spatial = data.shape[2:]
     after = [
         max((o - 1) * s + k - n - p, 0)
@@ -107,7 +108,7 @@ def _slide_over_padded(
     if kind == "sum":
         return total
     counted = data.new_ones((1, 1, *spatial))
-    if with_pad:  # padding counts as far as `pad` goes, and not what completes the last window
+    if with_pad:  # `pad` is included in averages, but not the extension of the last window
         counted = F.pad(counted, _padding(list(pad), list(pad)), value=1.0)
         missing = [a - p for a, p in zip(after, pad, strict=True)]
         counted = F.pad(counted, _padding([0] * len(pad), missing))
@@ -125,7 +126,7 @@ def _pool_windows(
     empty_max: float | None = None,
 ) -> Tensor:
     kernel, stride, pad, fits = plan
-    if kind != "max" and len(kernel) == 3:  # torch's means want images that fill a kernel unpadded
+    if kind != "max" and len(kernel) == 3:  # torch needs images not smaller than the kernel
         fits = fits and all(n >= k for n, k in zip(data.shape[2:], kernel, strict=True))
     if convention == "valid" and fits:
         return _slide(data, kind, kernel, stride, pad, False, with_pad)
@@ -136,7 +137,7 @@ def _pool_windows(
     if convention == "same" or not fits:
         return _slide_over_padded(data, kind, kernel, stride, pad, sizes, with_pad)
     out = _slide(data, kind, kernel, stride, pad, True, with_pad)
-    # torch drops a last window that begins in the padding; MXNet keeps it, with nothing in it.
+    # torch drops a last window that begins in the padding; MXNet keeps it, as an empty window.
     missing = [target - n for target, n in zip(sizes, out.shape[2:], strict=True)]
     if any(missing):
         lowest = torch.finfo(data.dtype).min if empty_max is None else empty_max
@@ -151,7 +152,7 @@ def _pool_all(data: Tensor, kind: str) -> Tensor:
         return data.mean(axes, keepdim=True)
     if kind == "sum":
         return data.sum(axes, keepdim=True)
-    # The gradient of a maximum goes to the first of equal values, so no amax.
+    # No amax: the gradient of the maximum must go to the first of equal values.
     return _slide(data, "max", data.shape[2:], (1,) * len(axes), (0,) * len(axes), False, True)
 
 
@@ -162,7 +163,7 @@ def _power(data: Tensor, p: int | None) -> Tensor:
 
 
 def _root(total: Tensor, p: int) -> Tensor:
-    """Return the p-th root, with a gradient of 0 where the window holds only zeros."""
+    """Return the p-th root, with a gradient of 0 for windows of zeros."""
     if p == 1:
         return total
     empty = total == 0
@@ -172,7 +173,7 @@ def _root(total: Tensor, p: int) -> Tensor:
 
 
 def _check_rank(shape: Shape, kernel: Shape, global_pool: bool) -> None:
-    """Refuse data without spatial axes, or with other ones than the kernel has."""
+    """Raise if the spatial axes of the data and the kernel differ in number."""
     if not global_pool:
         check_data("Pooling", shape, kernel)
     elif not 3 <= len(shape) <= 5:
@@ -183,7 +184,7 @@ def _check_rank(shape: Shape, kernel: Shape, global_pool: bool) -> None:
 
 
 def _counts_index(attrs: dict) -> int:
-    """Return how many outputs MXNet counts: maxima of channels-first arrays hide their index."""
+    """Return the number of outputs in MXNet: max pooling has a hidden index with channels first."""
     return 2 if attrs["pool_type"] == "max" and attrs["layout"] not in CHANNELS_LAST else 1
 
 
@@ -211,7 +212,7 @@ def pooling(
     count_include_pad: bool | None = None,
     layout: PoolLayout | None = None,
 ) -> Tensor:
-    """Reduce windows of the data; the stride is 1 unless given.
+    """Pool windows of the data.
 
     The convention ``valid`` rounds the output size down, ``full`` up, ``same`` gives
     ``ceil(size / stride)``.
@@ -224,16 +225,16 @@ def pooling(
     kernel
         Size of the window along each spatial axis; not needed with ``global_pool=True``.
     pool_type
-        What to take of each window: ``max``, ``avg``, ``sum``, or the ``lp`` norm.
+        Type of pooling: ``max``, ``avg``, ``sum``, or the ``lp`` norm.
     global_pool
-        Whether one window covers all positions; kernel, stride and pad are then ignored.
+        Whether to pool over all positions, ignoring kernel, stride and pad.
     pooling_convention
-        How sizes round: ``valid`` down, ``full`` up, ``same`` to size / stride rounded up, for one
-        spatial axis.
+        Rounding of the output size: ``valid`` down, ``full`` up, ``same`` size / stride rounded up
+        (one spatial axis only).
     p_value
         Exponent of ``lp`` pooling.
     count_include_pad
-        Whether averages count the padding; they do by default.
+        Whether averages include the padding; True by default.
 
     >>> mx.nd.Pooling(mx.nd.array([[[1, 3, 2, 5]]]), kernel=(2,), stride=(2,)).asnumpy()
     array([[[3., 5.]]], dtype=float32)
@@ -255,7 +256,7 @@ def pooling(
     if flat:
         data = data.unsqueeze(2)
     no_channels = not data.shape[1]
-    if no_channels:  # torch wants one at least
+    if no_channels:  # torch needs at least one
         data = F.pad(data, (0, 0) * (data.ndim - 2) + (0, 1))
     kind = "sum" if pool_type == "lp" else pool_type
     dtype = data.dtype
@@ -289,7 +290,7 @@ def pooling_output(
     layout: str | None = None,
     **_: object,
 ) -> Shape | None:
-    """Infer how many windows there are."""
+    """Infer the number of windows."""
     if data is None:
         return None
     _check_rank(data, kernel, global_pool)
@@ -316,21 +317,21 @@ def pooling_v1(
     stride: ShapeAttribute = (),
     pad: ShapeAttribute = (),
 ) -> Tensor:
-    """Pool images as MXNet's first version did: padding is zeros, for maxima and means alike.
+    """Old version of `Pooling`: pads with zeros for all types.
 
-    A mean divides by the whole kernel, and of equal maxima the first gets the gradient (in MXNet
-    all of them did).
+    Averages divide by the kernel size. The gradient of a maximum goes to the first of equal values
+    (in MXNet to all of them).
 
     Parameters
     ----------
     kernel
         Size of the window along each spatial axis; not needed with ``global_pool=True``.
     pool_type
-        What to take of each window: ``max``, ``avg`` or ``sum``.
+        Type of pooling: ``max``, ``avg`` or ``sum``.
     global_pool
-        Whether one window covers all positions; kernel, stride and pad are then ignored.
+        Whether to pool over all positions, ignoring kernel, stride and pad.
     pooling_convention
-        How sizes round: ``valid`` down, ``full`` up.
+        Rounding of the output size: ``valid`` down, ``full`` up.
 
     >>> mx.nd.Pooling_v1(mx.nd.array([[[[-1, -2], [-3, -4]]]]), kernel=(2, 2), pad=(1, 1),
     ...                  stride=(2, 2)).asnumpy()

@@ -26,7 +26,7 @@ KERNELS = {
 
 
 def output_names(attrs: dict) -> tuple[str, ...]:
-    """Return the names of the outputs: the sequence, then the last states if asked for."""
+    """Return the names of the outputs: the sequence, then the final states with `state_outputs`."""
     if not attrs["state_outputs"]:
         return ("output",)
     states = ("state_output", "statecell_output")
@@ -67,17 +67,16 @@ def rnn(
 ) -> Tensor | tuple[Tensor, ...]:
     """Run stacked recurrent layers over ``(time, batch, features)``.
 
-    `parameters` holds all weights (by layer, direction, input then state), then all biases.
-    `sequence_length` and the clipping of LSTM cells, which MXNet 1.9.1 leaves out on the CPU,
-    work everywhere: outputs beyond a sequence's length are zero.
+    `sequence_length` and the clipping of LSTM cells, which MXNet 1.9.1 does not support on the CPU,
+    work on all devices: outputs beyond a sequence's length are zero.
 
     Parameters
     ----------
     data
         Sequences of shape ``(time, batch, features)``.
     parameters
-        All weights, then all biases, as one vector: layer by layer, each direction's input and
-        hidden ones.
+        All weights, then all biases, as one vector, ordered by layer, direction, and input before
+        hidden.
     state
         Initial hidden state of shape ``(layers * directions, batch, state_size)``.
     state_cell
@@ -87,19 +86,19 @@ def rnn(
     num_layers
         Number of stacked layers.
     bidirectional
-        Whether a second direction reads the sequence backwards.
+        Whether to run in both directions.
     mode
-        Kind of cell: ``rnn_relu``, ``rnn_tanh``, ``lstm`` or ``gru``.
+        Type of cell: ``rnn_relu``, ``rnn_tanh``, ``lstm`` or ``gru``.
     p
         Probability of dropout between layers, in training.
     state_outputs
-        Whether the last states are outputs too.
+        Whether to return the final states too.
     projection_size
         Number of features that the hidden state of an LSTM is projected to.
     lstm_state_clip_min
-        Least value of an LSTM's cell state; needs `lstm_state_clip_max` too.
+        Lower bound of an LSTM's cell state; requires `lstm_state_clip_max`.
     lstm_state_clip_max
-        Largest value of an LSTM's cell state.
+        Upper bound of an LSTM's cell state.
     lstm_state_clip_nan
         Whether NaN in the cell state is clipped too.
 
@@ -116,16 +115,16 @@ def rnn(
         )
     directions = 2 if bidirectional else 1
     sizes = (data.shape[-1], state_size, num_layers, directions, GATES[mode], projection_size)
-    # A prepared graph that has the arrays before they are packed gives them as a list.
+    # Programs that skip the packing pass a list of arrays.
     weights = (
         unpack_parameters(parameters, *sizes) if isinstance(parameters, Tensor) else parameters
     )
     clip = (lstm_state_clip_min, lstm_state_clip_max, lstm_state_clip_nan)
-    # torch's kernel cannot clip, and on the CPU warns that oneDNN has no projection.
+    # torch's kernel does not support clipping, and warns about projections on the CPU.
     stepped = clip[:2] != (None, None) or (projection_size and data.device.type == "cpu")
     stepped = stepped or (sequence_length is not None and is_traced())  # packing needs values
     if mode == "lstm" and stepped:
-        assert state_cell is not None  # `optional` requires it of an LSTM
+        assert state_cell is not None  # `optional` requires it for an LSTM
         out, states = _stepped_lstm(
             data, weights, state, state_cell, sequence_length, directions, p, run.training, clip
         )
@@ -186,7 +185,7 @@ def _layer_sizes(
 def _explain_sizes(
     count: int, needed: int, features: int, state: int, layers: int, directions: int, *rest: Any
 ) -> str:
-    """Return which size of the data the parameters are for, if only that one is wrong."""
+    """Return a hint on the expected feature size, if only that is wrong."""
     gates = rest[0]
     fitting, remainder = divmod(count - needed, gates * state * directions)
     if remainder or features + fitting < 1:
@@ -201,7 +200,7 @@ def _explain_sizes(
 
 
 def unpack_parameters(parameters: Tensor, *sizes: Any) -> list[Tensor]:
-    """Return views of the packed vector in the order of torch's kernels."""
+    """Return views of the packed parameters in the order of torch's kernels."""
     matrices, biases = _layer_sizes(*sizes)
     pieces = [rows * columns for rows, columns in matrices] + biases
     if parameters.numel() != sum(pieces):
@@ -216,7 +215,7 @@ def unpack_parameters(parameters: Tensor, *sizes: Any) -> list[Tensor]:
 
 
 def _in_kernel_order(packed: Sequence[Tensor], cells: int) -> list[Tensor]:
-    """Return weights and biases cell by cell (layer, direction) instead of all weights first."""
+    """Reorder weights and biases cell by cell (layer, direction)."""
     each = len(packed) // cells - 2  # two matrices per cell, three with projection
     weights: list[Tensor] = []
     for i in range(cells):
@@ -227,7 +226,7 @@ def _in_kernel_order(packed: Sequence[Tensor], cells: int) -> list[Tensor]:
 
 
 def unpacked(packed: Sequence[Tensor], features: int, attrs: dict) -> list[Tensor] | None:
-    """Return packed arrays in the order that kernels want; None if they do not fit."""
+    """Return the arrays in kernel order, or None if their shapes do not match."""
     directions = 2 if attrs["bidirectional"] else 1
     layers, gates = attrs["num_layers"], GATES[attrs["mode"]]
     sizes = (attrs["state_size"], layers, directions, gates, attrs["projection_size"])
@@ -251,7 +250,7 @@ def _stepped_lstm(
     training: bool,
     clip: tuple[float | None, float | None, bool],
 ) -> tuple[Tensor, list[Tensor]]:
-    """Run layer by layer and step by step what torch's kernel does not."""
+    """Run an LSTM step by step, for options that torch's kernel does not support."""
     each = len(weights) // len(cell)
     hidden_out, cell_out = [], []
     for layer in range(len(cell) // directions):
@@ -298,7 +297,7 @@ def _stepped_layer(
 
 
 def _reverse(x: Tensor, lengths: Tensor | None) -> Tensor:
-    """Return a sequence backwards; with lengths the padding stays at the end."""
+    """Reverse a sequence; with lengths the padding stays at the end."""
     if lengths is None:
         return x.flip(0)
     time = torch.arange(len(x), device=x.device).unsqueeze(1)
@@ -318,7 +317,7 @@ def rnn_inputs(
     projection_size: int | None,
     **__: object,
 ) -> dict[str, Shape]:
-    """All parameters in one vector; a state for each layer and direction."""
+    """Infer the parameter vector, and a state for each layer and direction."""
     if data is None:
         return {}
     directions = 2 if bidirectional else 1
@@ -347,7 +346,7 @@ def rnn_outputs(
     projection_size: int | None,
     **__: object,
 ) -> list[Shape] | None:
-    """Both directions side by side; then the last states."""
+    """Infer the concatenated directions, then the final states."""
     if data is None:
         return None
     directions, out = 2 if bidirectional else 1, projection_size or state_size
@@ -361,7 +360,7 @@ def rnn_outputs(
 
 @rnn.work
 def rnn_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
-    """Each weight is used once for every step of every sequence."""
+    """One multiply-add for each weight, step and sequence."""
     data = ins[0]
     directions = 2 if attrs["bidirectional"] else 1
     matrices, _ = _layer_sizes(

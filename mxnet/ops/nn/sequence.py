@@ -1,7 +1,7 @@
-"""Layers over sequences: masks, reversal, and attention of transformers.
+"""Sequence layers: masks, reversal, and transformer attention.
 
-Sequences of different lengths are padded; attention takes interleaved projections
-``(length, batch, heads * parts * size)``, queries, keys and values head by head.
+Sequences of different lengths are padded. Attention uses interleaved projections ``(length, batch,
+heads * parts * size)``: queries, keys and values head by head.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _lengths(name: str, data: Tensor, lengths: Tensor, axis: int) -> Tensor:
 
 
 def _with_lengths(ins: Shapes, axis: int) -> Shapes:
-    """Infer the shape of the lengths from the batch, and the other way round."""
+    """Infer the shape of the lengths from the batch size, and vice versa."""
     if len(ins) == 1 or ins[0] is None:
         return list(ins)
     batch = unify((ins[0][1 - axis],), ins[1], "sequence_length: shapes")
@@ -71,14 +71,14 @@ def sequence_mask(
     value: float = 0.0,
     axis: int = 0,
 ) -> Tensor:
-    """Set all elements behind the end of each sequence to ``value``.
+    """Set all elements beyond the length of each sequence to ``value``.
 
     Parameters
     ----------
     data
         Sequences of shape ``(time, batch, ...)``, or ``(batch, time, ...)`` with ``axis=1``.
     value
-        Number to put behind the end.
+        Value of masked elements.
     axis
         The axis of time, 0 or 1.
 
@@ -112,7 +112,7 @@ def sequence_last(
     use_sequence_length: bool = False,
     axis: int = 0,
 ) -> Tensor:
-    """Take the last element of each sequence.
+    """Return the last valid element of each sequence.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def sequence_reverse(
     use_sequence_length: bool = False,
     axis: int = 0,
 ) -> Tensor:
-    """Turn each sequence around; what is behind its end stays where it is.
+    """Reverse each sequence within its length; the padding is unchanged.
 
     Parameters
     ----------
@@ -190,8 +190,8 @@ def sequence_reverse(
 def heads_of(name: str, projected: Tensor, heads: int, parts: int) -> Tensor:
     """Return ``(length, batch * heads, parts, size)``.
 
-    Take parts by `unbind`: its gradient writes all parts at once, that of an index fills an array
-    of zeros for each.
+    Split the parts by `unbind`: indexing would fill an array of zeros for the gradient of each
+    part.
     """
     length, batch, width = projected.shape
     if heads <= 0 or width % (heads * parts):
@@ -215,7 +215,7 @@ def _attend(attention: Tensor, values: Tensor, heads: int) -> Tensor:
 
 @op("_contrib_interleaved_matmul_selfatt_qk", precision="widest", names_output=True)
 def interleaved_matmul_selfatt_qk(queries_keys_values: Tensor, *, heads: int) -> Tensor:
-    """Scaled scores ``Q K^T / sqrt(size)`` of each head, as ``(batch * heads, length, length)``.
+    """Compute ``Q K^T / sqrt(size)`` of each head, of shape ``(batch * heads, length, length)``.
 
     >>> x = mx.nd.ones((2, 1, 3 * 4))
     >>> mx.nd.contrib.interleaved_matmul_selfatt_qk(x, heads=1).asnumpy()
@@ -233,7 +233,7 @@ def interleaved_matmul_selfatt_qk(queries_keys_values: Tensor, *, heads: int) ->
 def interleaved_matmul_selfatt_valatt(
     queries_keys_values: Tensor, attention: Tensor, *, heads: int
 ) -> Tensor:
-    """Values weighted by attention, heads side by side again: ``(length, batch, heads * size)``.
+    """Compute the attention-weighted values, of shape ``(length, batch, heads * size)``.
 
     >>> x, weights = mx.nd.ones((2, 1, 3)), mx.nd.array([[[0.5, 0.5], [1, 0]]])
     >>> mx.nd.contrib.interleaved_matmul_selfatt_valatt(x, weights, heads=1).asnumpy().ravel()
@@ -246,7 +246,7 @@ def interleaved_matmul_selfatt_valatt(
 
 @op("_contrib_interleaved_matmul_encdec_qk", precision="widest", names_output=True)
 def interleaved_matmul_encdec_qk(queries: Tensor, keys_values: Tensor, *, heads: int) -> Tensor:
-    """Scaled scores of the decoder's queries against the encoder's keys.
+    """Compute scaled scores of the decoder's queries and the encoder's keys.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def interleaved_matmul_encdec_qk(queries: Tensor, keys_values: Tensor, *, heads:
 def interleaved_matmul_encdec_valatt(
     keys_values: Tensor, attention: Tensor, *, heads: int
 ) -> Tensor:
-    """Encoder values weighted by the decoder's attention.
+    """Compute the encoder's values weighted by the decoder's attention.
 
     >>> kv, weights = mx.nd.ones((2, 1, 2)), mx.nd.array([[[0.25, 0.5]]])
     >>> mx.nd.contrib.interleaved_matmul_encdec_valatt(kv, weights, heads=1).asnumpy()
@@ -288,19 +288,19 @@ def _divide(size: int, parts: int) -> int:
 
 @interleaved_matmul_selfatt_qk.infer_outputs
 def selfatt_qk_shape(qkv: Shape | None, *, heads: int) -> Shape | None:
-    """A square for each head."""
+    """One square matrix per head."""
     return None if qkv is None else (_times(qkv[1], heads), qkv[0], qkv[0])
 
 
 @interleaved_matmul_selfatt_valatt.infer_outputs
 def selfatt_valatt_shape(qkv: Shape | None, attention: Shape | None, *, heads: int) -> Shape | None:
-    """A third of the projections."""
+    """The values' third of the projections."""
     return None if qkv is None else (qkv[0], qkv[1], _divide(qkv[2], 3))
 
 
 @interleaved_matmul_encdec_qk.infer_outputs
 def encdec_qk_shape(queries: Shape | None, kv: Shape | None, *, heads: int) -> Shape | None:
-    """Queries by keys for each head."""
+    """One (queries, keys) matrix per head."""
     if queries is None or kv is None:
         return None
     return (_times(queries[1], heads), queries[0], kv[0])
@@ -308,7 +308,7 @@ def encdec_qk_shape(queries: Shape | None, kv: Shape | None, *, heads: int) -> S
 
 @interleaved_matmul_encdec_valatt.infer_outputs
 def encdec_valatt_shape(kv: Shape | None, attention: Shape | None, *, heads: int) -> Shape | None:
-    """As many places as queries, half of the projections."""
+    """The length of the queries, and the values' half of the projections."""
     if kv is None or attention is None:
         return None
     return (attention[1], kv[1], _divide(kv[2], 2))

@@ -1,4 +1,4 @@
-"""Fourier transforms, count sketches and the likelihood of Hawkes processes."""
+"""Fourier transform, count sketch, and the likelihood of Hawkes processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..shapes import UNKNOWN
 
 @op("_contrib_fft", precision="full")
 def fft(data: Tensor, *, compute_size: int = 128) -> Tensor:
-    """Fourier transform of the last axis; real and imaginary parts take turns in the result.
+    """Compute the Fourier transform of the last axis, with interleaved real and imaginary parts.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def fft(data: Tensor, *, compute_size: int = 128) -> Tensor:
 
 @fft.infer_outputs
 def fft_shape(data: Shape | None, **_: object) -> Shape | None:
-    """Twice as many numbers."""
+    """The size of the last axis doubles."""
     if data is None:
         return None
     return (*data[:-1], UNKNOWN if data[-1] == UNKNOWN else data[-1] * 2)
@@ -36,12 +36,12 @@ def fft_shape(data: Shape | None, **_: object) -> Shape | None:
 
 @op("_contrib_ifft")
 def ifft(data: Tensor, *, compute_size: int = 128) -> Tensor:
-    """Real part of the inverse Fourier transform, times the length, of interleaved numbers.
+    """Compute the real part of the unnormalized inverse Fourier transform.
 
     Parameters
     ----------
     data
-        Real and imaginary parts in turns along the last axis.
+        Interleaved real and imaginary parts along the last axis.
 
     >>> mx.nd.contrib.ifft(mx.nd.array([[1, 0, 1, 0]])).asnumpy()
     array([[2., 0.]], dtype=float32)
@@ -56,7 +56,7 @@ def ifft(data: Tensor, *, compute_size: int = 128) -> Tensor:
 
 @ifft.infer_outputs
 def ifft_shape(data: Shape | None, **_: object) -> Shape | None:
-    """Half as many numbers."""
+    """The size of the last axis is halved."""
     if data is None:
         return None
     return (*data[:-1], UNKNOWN if data[-1] == UNKNOWN else data[-1] // 2)
@@ -66,20 +66,20 @@ def ifft_shape(data: Shape | None, **_: object) -> Shape | None:
 def count_sketch(
     data: Tensor, h: Tensor, s: Tensor, *, out_dim: int, processing_batch_size: int = 32
 ) -> Tensor:
-    """Project features: feature i is added, with sign ``s[i]``, to place ``h[i]``.
+    """Compute the count sketch: add feature i, times ``s[i]``, to element ``h[i]`` of the result.
 
     Parameters
     ----------
     data
         Features of shape ``(batch, features)``.
     h
-        Place of each feature in the result, of shape ``(1, features)``.
+        Index of each feature in the result, of shape ``(1, features)``.
     s
         Sign of each feature, 1 or -1, of shape ``(1, features)``.
     out_dim
         Number of features of the result.
     processing_batch_size
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> h, s = mx.nd.array([[0, 1, 0]]), mx.nd.array([[1, -1, 1]])
     >>> mx.nd.contrib.count_sketch(mx.nd.array([[1, 2, 3]]), h, s, out_dim=2).asnumpy()
@@ -92,7 +92,7 @@ def count_sketch(
 
 @count_sketch.infer_inputs
 def count_sketch_inputs(data: Shape | None, *_: Shape | None, **__: object) -> dict[str, Shape]:
-    """A place and a sign for each feature."""
+    """One index and one sign for each feature."""
     return {} if data is None else {"h": (1, data[-1]), "s": (1, data[-1])}
 
 
@@ -100,7 +100,7 @@ def count_sketch_inputs(data: Shape | None, *_: Shape | None, **__: object) -> d
 def count_sketch_shape(
     data: Shape | None, *_: Shape | None, out_dim: int, **__: object
 ) -> Shape | None:
-    """As many numbers as asked for."""
+    """The last axis has size `out_dim`."""
     return None if data is None else (*data[:-1], out_dim)
 
 
@@ -120,7 +120,7 @@ def hawkesll(
     valid_length: Tensor,
     max_time: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Log likelihood of Hawkes processes, and their memory at the end of the observation.
+    """Compute the log likelihood of Hawkes processes, and their final memory.
 
     The intensity of mark k is ``lda_k + alpha_k beta_k s_k(t)``, where the memory ``s_k`` grows by
     one at each event and decays by ``exp(-beta_k t)``; events are `lags` apart.
@@ -134,7 +134,7 @@ def hawkesll(
     beta
         Decay rate of each mark.
     state
-        Memory at the beginning, of shape ``(batch, marks)``.
+        Initial memory, of shape ``(batch, marks)``.
     lags
         Times between events, of shape ``(batch, length)``.
     marks
@@ -164,12 +164,12 @@ def hawkesll(
         memory = memory + own[:, t]
     rest = (max_time - passed.sum(1)).unsqueeze(1)
     memory = memory * torch.exp(-beta * rest)
-    # What each memory lost on the way is what its mark was expected to excite.
+    # The decay of each memory is the expected number of excited events.
     expected = lda * max_time.unsqueeze(1) + alpha * (start + own.sum(1) - memory)
     return logs - expected.sum(1), memory.detach()
 
 
 @hawkesll.infer_outputs
 def hawkesll_shape(lda: Shape | None, *_: Shape | None) -> list[Shape] | None:
-    """One likelihood for each sequence, one memory for each of its marks."""
+    """One likelihood per sequence, and one memory per sequence and mark."""
     return None if lda is None else [(lda[0],), lda]

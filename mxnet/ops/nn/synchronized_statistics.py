@@ -1,4 +1,4 @@
-"""Normalization by the statistics of all workers of a job; the job sets how tensors are summed."""
+"""Normalization by the statistics of all workers; a job sets the function that sums tensors."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# Sums a tensor in place over all workers; None while this process belongs to no job.
+# Sums a tensor in place over all workers; None if this process is not part of a job.
 sum_in_place: Callable[[Tensor], Tensor] | None = None
 
 
 class _Sum(torch.autograd.Function):
-    """The sum over workers; its gradient is the sum of all workers' gradients."""
+    """Sum over workers; its gradient is the sum of all workers' gradients."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -32,7 +32,7 @@ def normalize(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return data normalized by channel over all workers, and the mean and variance used.
 
-    The mean comes first and the variance from it: batches may differ in size between workers.
+    The mean is computed first, then the variance, because batch sizes may differ between workers.
     """
     dims = [d for d in range(data.ndim) if d != 1]
     shape = [1, -1] + [1] * (data.ndim - 2)

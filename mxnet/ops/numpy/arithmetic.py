@@ -37,7 +37,7 @@ from .families import (
 
 
 def sign(x: Tensor) -> Tensor:
-    """Return -1, 0 or 1; NaN has no sign, so it gives 0."""
+    """Return -1, 0 or 1; 0 for NaN."""
     return torch.sign(x).masked_fill(x != x, 0)
 
 
@@ -46,13 +46,13 @@ EXACT = (
     ("_npi_square", torch.square, "Square: ``x * x``.", "[2, 3]", "[4., 9.]"),
     ("_npi_sign", sign, "Sign: -1, 0 or 1.", "[-2, 0, 3]", "[-1.,  0.,  1.]"),
     ("_npi_negative", torch.neg, "Change of sign.", "[-1, 2]", "[ 1., -2.]"),
-    ("_npi_floor", torch.floor, "Largest integer not above.", "[-1.5, 1.5]", "[-2.,  1.]"),
-    ("_npi_ceil", torch.ceil, "Smallest integer not below.", "[-1.5, 1.5]", "[-1.,  2.]"),
+    ("_npi_floor", torch.floor, "Floor: largest integer not above.", "[-1.5, 1.5]", "[-2.,  1.]"),
+    ("_npi_ceil", torch.ceil, "Ceiling: smallest integer not below.", "[-1.5, 1.5]", "[-1.,  2.]"),
     ("_npi_trunc", torch.trunc, "Nearest integer toward zero.", "[-1.5, 1.5]", "[-1.,  1.]"),
     ("_npi_fix", torch.trunc, "Nearest integer toward zero.", "[-1.5, 1.5]", "[-1.,  1.]"),
 )
 INEXACT = (
-    ("_npi_rint", round_down, "Nearest integer; halves go down.", "[-0.5, 0.5]", "[-1.,  0.]"),
+    ("_npi_rint", round_down, "Nearest integer, halves down.", "[-0.5, 0.5]", "[-1.,  0.]"),
     ("_npi_reciprocal", torch.reciprocal, "Reciprocal: ``1 / x``.", "[2, 4]", "[0.5 , 0.25]"),
     ("_npi_sqrt", torch.sqrt, "Square root.", "[4, 9]", "[2., 3.]"),
     ("_npi_exp", torch.exp, "Exponential: ``e^x``.", "[0, 1]", "[1.       , 2.7182817]"),
@@ -77,17 +77,17 @@ INEXACT = (
     ("_npi_radians", torch.deg2rad, "Degrees to radians.", "[0, 180]", "[0.       , 3.1415927]"),
 )
 QUESTIONS = (
-    ("_npi_isnan", torch.isnan, "True where the element is NaN.", "[False,  True, False, False]"),
-    ("_npi_isinf", torch.isinf, "True where it is infinite.", "[False, False,  True,  True]"),
-    ("_npi_isposinf", torch.isposinf, "True where it is +inf.", "[False, False,  True, False]"),
-    ("_npi_isneginf", torch.isneginf, "True where it is -inf.", "[False, False, False,  True]"),
+    ("_npi_isnan", torch.isnan, "Whether the element is NaN.", "[False,  True, False, False]"),
+    ("_npi_isinf", torch.isinf, "Whether it is infinite.", "[False, False,  True,  True]"),
+    ("_npi_isposinf", torch.isposinf, "Whether it is +inf.", "[False, False,  True, False]"),
+    ("_npi_isneginf", torch.isneginf, "Whether it is -inf.", "[False, False, False,  True]"),
     (
         "_npi_isfinite",
         torch.isfinite,
-        "True where it is neither NaN nor infinite.",
+        "Whether it is neither NaN nor infinite.",
         "[ True, False, False, False]",
     ),
-    ("_npi_logical_not", torch.logical_not, "True where it is 0.", "[ True, False, False, False]"),
+    ("_npi_logical_not", torch.logical_not, "Whether it is 0.", "[ True, False, False, False]"),
 )
 
 for _name, _kernel, _doc, _given, _result in EXACT:
@@ -118,7 +118,7 @@ unary(
 
 @op("_npi_bitwise_not", shape=same)
 def bitwise_not(x: Tensor) -> Tensor:
-    """Inverse of every bit of integers; the opposite of bool.
+    """Bitwise NOT of integers; logical NOT of bool.
 
     >>> mx.nd._internal._npi_bitwise_not(mx.nd.array([0, 5], dtype="int32")).asnumpy()
     array([-1, -6], dtype=int32)
@@ -132,7 +132,7 @@ def bitwise_not(x: Tensor) -> Tensor:
 
 @op("_npi_around", shape=same)
 def around(x: Tensor, *, decimals: int = 0) -> Tensor:
-    """Round to a number of decimals; halves go to the even neighbor.
+    """Round to a number of decimals, halves to even.
 
     Parameters
     ----------
@@ -167,12 +167,12 @@ def nan_to_num(
     posinf: float | None = None,
     neginf: float | None = None,
 ) -> Tensor:
-    """Replace NaN and infinities by numbers; by default infinities by the largest there are.
+    """Replace NaN and infinities by numbers.
 
     Parameters
     ----------
     copy
-        Whether to make a new array; with False the array itself is changed.
+        Whether to return a new array; otherwise the array is changed in place.
     nan
         Number that replaces NaN.
     posinf
@@ -194,20 +194,20 @@ def bool_power(base: Tensor, exponent: Tensor) -> Tensor:
 
 
 def angle(y: Tensor, x: Tensor) -> Tensor:
-    """Return the angle of the point (x, y); that of integers is truncated."""
+    """Return the angle of the point (x, y); truncated for integers."""
     if y.dtype.is_floating_point:
         return torch.atan2(y, x)
     return truncate(torch.atan2(y.double(), x.double()), y.dtype)
 
 
 def with_sign(size: Tensor, sign: Tensor) -> Tensor:
-    """Give elements the sign of others; -0.0 counts as positive, and NaN changes every sign."""
+    """Copy signs; -0.0 is treated as positive, and NaN changes every sign."""
     same = ((size >= 0) & (sign >= 0)) | ((size < 0) & (sign < 0))
     return torch.where(same, size, -size)
 
 
 def with_sign_gradient(grad: Tensor, out: Tensor, size: Tensor, sign: Tensor) -> tuple:
-    """Return -1 where the sign changed, 1 elsewhere; nothing for the second operand."""
+    """Return -1 if the sign changed, else 1; None for the second operand."""
     changed = (size < 0) != (sign < 0)
     return torch.where(changed, -grad, grad), torch.zeros_like(grad)
 
@@ -220,7 +220,7 @@ def times_power_of_two(x: Tensor, exponent: Tensor) -> Tensor:
 
 
 def least_common_multiple(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """Return the least common multiple, which is never negative."""
+    """Return the nonnegative least common multiple."""
     if lhs.dtype is torch.bool:
         return lhs & rhs
     return torch.lcm(lhs, rhs)
@@ -260,7 +260,7 @@ binary(
 binary(
     "_npi_mod",
     modulo,
-    doc="Remainder with the divisor's sign; a divisor of 0 leaves 0.",
+    doc="Remainder with the divisor's sign; 0 for a divisor of 0.",
     example=_example("_npi_mod", "[7, -7, 7]", "[3, 3, -3]", "[ 1.,  2., -2.]"),
     gradient=modulo_gradient,
     zero_for_integers=True,
@@ -275,7 +275,7 @@ binary(
 quotient(
     "_npi_true_divide",
     torch.div,
-    doc="Quotient of two arrays; that of integers is float32.",
+    doc="Quotient of two arrays; float32 for integers.",
     example=_example("_npi_true_divide", *PAIR, "[ 0.25, -1.  ,  1.  ]"),
 )
 strict(

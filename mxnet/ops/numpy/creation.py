@@ -1,6 +1,6 @@
-"""NumPy's creation operators; the shape ``()`` makes a scalar.
+"""NumPy's creation operators; the shape ``()`` creates a scalar.
 
-Their attribute ``ctx`` says where the array lies; here `run.device` does.
+The caller handles the attribute ``ctx``; kernels use `run.device`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _known(name: str, shape: Shape) -> Shape:
 
 @op("_npi_zeros", types="-> @dtype", shape=_by_attribute)
 def zeros(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpContext) -> Tensor:
-    """Make an array of zeros.
+    """Create an array of zeros.
 
     >>> mx.nd._internal._npi_zeros(shape=(2,)).asnumpy()
     array([0., 0.], dtype=float32)
@@ -44,7 +44,7 @@ def zeros(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpConte
 
 @op("_npi_ones", types="-> @dtype", shape=_by_attribute)
 def ones(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpContext) -> Tensor:
-    """Make an array of ones.
+    """Create an array of ones.
 
     >>> mx.nd._internal._npi_ones(shape=(2,)).asnumpy()
     array([1., 1.], dtype=float32)
@@ -58,7 +58,7 @@ ones.variant("call")(partial(filled_directly, torch.ones))
 
 @op("_npi_identity", types="-> @dtype", shape=_by_attribute)
 def identity(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpContext) -> Tensor:
-    """Make an array with ones where all indices are equal.
+    """Create an array with ones at equal indices (the identity).
 
     Parameters
     ----------
@@ -80,14 +80,14 @@ def identity(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpCo
 
 @op("_npi_full_like", shape=same)
 def full_like(a: Tensor, *, fill_value: float, ctx: str = "", dtype: DType | None = None) -> Tensor:
-    """Make an array of one number in the shape of another; it carries no gradient.
+    """Create a filled array with the shape of another; without a gradient.
 
     Parameters
     ----------
     a
-        The array whose shape the result has.
+        Array whose shape is used.
     fill_value
-        The number to fill with.
+        Value of all elements.
     dtype
         Data type of the result; by default that of `a`.
 
@@ -121,14 +121,14 @@ def arange(
     dtype: DType = _F32,
     run: OpContext,
 ) -> Tensor:
-    """Count from ``start`` to before ``stop`` by ``step``; an empty range is an empty array.
+    """Return evenly spaced numbers in ``[start, stop)``; an empty range gives an empty array.
 
     Parameters
     ----------
     start
         First number.
     stop
-        Where to stop; this number itself is left out. If None, `start` is the stop and 0 the start.
+        End of the interval, excluded. If None, the interval is ``[0, start)``.
 
     >>> mx.nd._internal._npi_arange(start=0, stop=4, step=2).asnumpy()
     array([0., 2.], dtype=float32)
@@ -140,7 +140,7 @@ def arange(
 
 @arange.infer_outputs
 def arange_shape(*, start: float, stop: float | None, step: float, **_: object) -> Shape:
-    """Count the numbers."""
+    """Compute the number of elements."""
     return (_arange_count(start, stop, step),)
 
 
@@ -148,7 +148,7 @@ def arange_shape(*, start: float, stop: float | None, step: float, **_: object) 
 def eye(
     *, N: int, M: int | None = None, k: int = 0, ctx: str = "", dtype: DType = _F32, run: OpContext
 ) -> Tensor:
-    """Make a matrix with ones on the ``k``-th diagonal; without ``M`` it is square.
+    """Create a matrix with ones on the ``k``-th diagonal and zeros elsewhere.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def eye(
 
 @eye.infer_outputs
 def eye_shape(*, N: int, M: int | None, **_: object) -> Shape:
-    """Rows and columns."""
+    """The given rows and columns."""
     return N, N if M is None else M
 
 
@@ -176,12 +176,12 @@ def eye_shape(*, N: int, M: int | None, **_: object) -> Shape:
 def indices(
     *, dimensions: Shape, dtype: DType = torch.int32, ctx: str = "", run: OpContext
 ) -> Tensor:
-    """Make the indices of an array of these dimensions, one array for each axis.
+    """Return the indices of an array of these dimensions, one array per axis.
 
     Parameters
     ----------
     dimensions
-        Shape of the array that the indices are for.
+        Shape of the indexed array.
 
     >>> mx.nd._internal._npi_indices(dimensions=(2, 2)).asnumpy()
     array([[[0, 0],
@@ -198,7 +198,7 @@ def indices(
 
 @indices.infer_outputs
 def indices_shape(*, dimensions: Shape, **_: object) -> Shape:
-    """One array for each axis."""
+    """One array per axis."""
     return (len(dimensions), *dimensions)
 
 
@@ -214,7 +214,7 @@ def logspace(
     dtype: DType = _F32,
     run: OpContext,
 ) -> Tensor:
-    """Make ``num`` powers of ``base`` with evenly spaced exponents.
+    """Return ``num`` powers of ``base`` with evenly spaced exponents.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def logspace(
 
 @logspace.infer_outputs
 def logspace_shape(*, num: int, **_: object) -> Shape:
-    """As many as given."""
+    """The output has `num` elements."""
     return (num,)
 
 

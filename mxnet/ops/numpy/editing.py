@@ -1,4 +1,4 @@
-"""NumPy's operators that take elements out, put some in, or pad, and those on diagonals."""
+"""NumPy's operators that delete, insert and pad, and operators on diagonals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _flatten_if_needed(arr: Tensor, axis: int | None, name: str) -> tuple[Tensor
 
 
 def _is_scalar_with_axis(ndim: int, axis: int | None) -> bool:
-    """Return whether nothing can be changed: along an axis MXNet leaves scalars as they are."""
+    """Return whether a scalar is edited along an axis: MXNet then returns it unchanged."""
     return not ndim and axis is not None
 
 
@@ -53,12 +53,12 @@ def delete(
     int_ind: int | None = None,
     axis: int | None = None,
 ) -> Tensor:
-    """Leave out the slices at an index, at a Python slice, or at an array of indices.
+    """Delete the slices at an index, a Python slice, or an array of indices.
 
     Parameters
     ----------
     obj
-        Indices of the slices to leave out.
+        Indices of the slices to delete.
     start
         Start of the slice of indices.
     stop
@@ -66,7 +66,7 @@ def delete(
     step
         Step of the slice of indices.
     axis
-        The axis to work along; None flattens the array first.
+        Axis; None: the flattened array.
 
     >>> mx.nd._internal._npi_delete(mx.nd.array([1, 2, 3]), int_ind=1).asnumpy()
     array([1., 3.], dtype=float32)
@@ -90,7 +90,7 @@ def delete(
 
 
 def _check_indices(name: str, obj: Tensor, size: int, behind: int = 0) -> Tensor:
-    """Return indices as non-negative integers; one outside of the axis is an error."""
+    """Return nonnegative indices; raise if one is out of range."""
     positions = obj.detach().reshape(-1).long()
     if positions.numel() and (positions.min() < -size or positions.max() >= size + behind):
         raise OutOfRange(f"{name}: an index is out of bounds for an axis of size {size}.")
@@ -115,12 +115,12 @@ def _values(arr: Tensor, values: Tensor | None, val: float | None) -> Tensor:
     if values is not None:
         return values.to(arr.dtype)
     if val is None:
-        raise MXNetError("_npi_insert: give the values as an array, or a number as val=.")
+        raise MXNetError("_npi_insert: pass the values as an array, or a number as val=.")
     return number(val, arr.dtype).to(arr.device)
 
 
 def _align(arr: Tensor, values: Tensor) -> Tensor:
-    """Return values with as many axes as the array: axes of size 1 are added or left out."""
+    """Add or remove axes of size 1 of the values to match the array."""
     while values.ndim > arr.ndim and values.shape[0] == 1:
         values = values[0]
     return values.reshape((1,) * (arr.ndim - values.ndim) + tuple(values.shape))
@@ -136,19 +136,19 @@ def _broadcast(values: Tensor, shape: list[int]) -> Tensor:
 
 
 def _insert_block(arr: Tensor, values: Tensor, index: int, axis: int) -> Tensor:
-    """Put all the values in front of one index; both have equally many axes."""
+    """Insert all values in front of an index; both have the same number of axes."""
     values = _broadcast(values, [*arr.shape[:axis], values.shape[axis], *arr.shape[axis + 1 :]])
     after = arr.narrow(axis, index, arr.shape[axis] - index)
     return torch.cat([arr.narrow(axis, 0, index), values, after], axis)
 
 
 def _insert_at_number(arr: Tensor, values: Tensor, index: int, axis: int) -> Tensor:
-    """Put values in front of an index that is a number: their first axis is the one inserted."""
+    """Insert values in front of a scalar index, along their first axis."""
     return _insert_block(arr, _align(arr, values).movedim(0, axis), index, axis)
 
 
 def _insert_each(arr: Tensor, values: Tensor, places: Tensor, axis: int) -> Tensor:
-    """Put one of the values in front of each index."""
+    """Insert one value in front of each index."""
     values = _broadcast(values, [*arr.shape[:axis], places.numel(), *arr.shape[axis + 1 :]])
     order = torch.argsort(places, stable=True)
     target = torch.empty_like(places)
@@ -177,20 +177,20 @@ def insert_scalar(
     int_ind: int | None = None,
     axis: int | None = None,
 ) -> Tensor:
-    """Put values in front of one index.
+    """Insert values in front of an index.
 
     Parameters
     ----------
     start
-        Not used here.
+        Not used.
     stop
-        Not used here.
+        Not used.
     step
-        Not used here.
+        Not used.
     int_ind
-        The index to insert in front of.
+        Index to insert in front of.
     axis
-        The axis to work along; None flattens the array first.
+        Axis; None: the flattened array.
 
     >>> mx.nd._internal._npi_insert_scalar(mx.nd.array([1, 2]), val=9, int_ind=1).asnumpy()
     array([1., 9., 2.], dtype=float32)
@@ -216,7 +216,7 @@ def insert_slice(
     int_ind: int | None = None,
     axis: int | None = None,
 ) -> Tensor:
-    """Put values in front of the indices of a Python slice.
+    """Insert values in front of the indices of a Python slice.
 
     Parameters
     ----------
@@ -227,9 +227,9 @@ def insert_slice(
     step
         Step of the slice of indices.
     int_ind
-        Not used here.
+        Not used.
     axis
-        The axis to work along; None flattens the array first.
+        Axis; None: the flattened array.
 
     >>> x = mx.nd.array([1, 2, 3])
     >>> mx.nd._internal._npi_insert_slice(x, val=9, start=0, stop=2, step=1).asnumpy()
@@ -254,14 +254,14 @@ def insert_slice(
 def insert_tensor(
     arr: Tensor, values: Tensor | None = None, obj: Tensor | None = None, **attrs: Any
 ) -> Tensor:
-    """Put values in front of the indices of an array.
+    """Insert values in front of the indices of an array.
 
     Parameters
     ----------
     obj
-        The indices to insert in front of.
+        Indices to insert in front of.
     int_ind
-        Not used here.
+        Not used.
 
     >>> x, at = mx.nd.array([1, 2]), mx.nd.array([0, 2], dtype="int64")
     >>> mx.nd._internal._npi_insert_tensor(x, mx.nd.array([8, 9]), at).asnumpy()
@@ -291,7 +291,7 @@ for _op in (insert_scalar, insert_slice, insert_tensor):
 
 
 def _reflect_indices(size: int, before: int, after: int, repeat_edge: bool) -> Tensor:
-    """Return the indices of an axis that is continued as in a mirror, with or without its edge."""
+    """Return the indices of a reflected axis, with or without its edge."""
     positions = torch.arange(-before, size + after)
     if size == 1 and not repeat_edge:
         return torch.zeros_like(positions)
@@ -329,11 +329,12 @@ def pad(
     pad_width
         Number of elements before and after each axis: ``((before, after), ...)``.
     mode
-        What to add: a ``constant``, the ``edge``, a reflection, or the ``maximum`` or ``minimum``.
+        Type of padding: ``constant``, ``edge``, ``reflect``, ``symmetric``, ``maximum`` or
+        ``minimum``.
     constant_value
-        Number to add with ``mode='constant'``.
+        Value of the padding with ``mode='constant'``.
     reflect_type
-        How reflections continue; only ``'even'``.
+        Type of reflection; only ``'even'``.
 
     >>> mx.nd._internal._npi_pad(mx.nd.array([1, 2]), pad_width=((1, 2),), mode="edge").asnumpy()
     array([1., 1., 2., 2., 2.], dtype=float32)
@@ -355,7 +356,7 @@ def pad(
 
 @pad.infer_outputs
 def pad_shape(data: Shape | None, *, pad_width: Pairs, **_: Any) -> Shape | None:
-    """Add the widths to the sizes."""
+    """Add the padding to the sizes."""
     if data is None:
         return None
     if len(pad_width) != len(data) or any(len(p) != 2 or min(p) < 0 for p in pad_width):
@@ -370,14 +371,14 @@ def pad_shape(data: Shape | None, *, pad_width: Pairs, **_: Any) -> Shape | None
 
 
 def _length(rows: int, columns: int, k: int) -> int:
-    """Return the length of the k-th diagonal; one outside of the matrix is empty."""
+    """Return the length of the k-th diagonal; 0 outside of the matrix."""
     if UNKNOWN in (rows, columns):
         return UNKNOWN
     return max(min(rows, columns - k) if k >= 0 else min(rows + k, columns), 0)
 
 
 def _diagonal(data: Tensor, k: int, axis1: int, axis2: int) -> Tensor:
-    """Return a diagonal as the last axis, empty where torch knows none."""
+    """Return a diagonal as the last axis, empty outside of the matrix."""
     if -data.shape[axis1] <= k <= data.shape[axis2]:
         return data.diagonal(k, axis1, axis2)
     return data.diagonal(0, axis1, axis2)[..., :0]
@@ -386,7 +387,7 @@ def _diagonal(data: Tensor, k: int, axis1: int, axis2: int) -> Tensor:
 @may_share
 @op("_np_diag", names_single_input=True)
 def diag(data: Tensor, *, k: int = 0) -> Tensor:
-    """Take the ``k``-th diagonal of a matrix, or make a diagonal matrix of a vector.
+    """Extract the ``k``-th diagonal of a matrix, or create a diagonal matrix from a vector.
 
     Parameters
     ----------
@@ -402,7 +403,7 @@ def diag(data: Tensor, *, k: int = 0) -> Tensor:
 
 @diag.infer_outputs
 def diag_shape(data: Shape | None, *, k: int) -> Shape | None:
-    """Return the square of a vector, or the length of the diagonal."""
+    """The square of a vector's size, or the length of the diagonal."""
     if data is None:
         return None
     if len(data) not in (1, 2):
@@ -414,7 +415,7 @@ def diag_shape(data: Shape | None, *, k: int) -> Shape | None:
 
 @op("_np_diagflat", names_single_input=True)
 def diagflat(data: Tensor, *, k: int = 0) -> Tensor:
-    """Make a matrix with the flattened array on its ``k``-th diagonal.
+    """Create a matrix with the flattened array on its ``k``-th diagonal.
 
     >>> mx.nd._internal._np_diagflat(mx.nd.array([[1, 2]])).asnumpy()
     array([[1., 0.],
@@ -425,7 +426,7 @@ def diagflat(data: Tensor, *, k: int = 0) -> Tensor:
 
 @diagflat.infer_outputs
 def diagflat_shape(data: Shape | None, *, k: int) -> Shape | None:
-    """Return the square of the number of elements."""
+    """The square of the number of elements."""
     if data is None:
         return None
     return (UNKNOWN if UNKNOWN in data else math.prod(data) + abs(k),) * 2
@@ -443,7 +444,7 @@ def _planes(name: str, ndim: int, axis1: int, axis2: int) -> tuple[int, int]:
 @may_share
 @op("_np_diagonal", names_single_input=True)
 def diagonal(data: Tensor, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """Take a diagonal of two axes, as the last axis of the result.
+    """Extract a diagonal of two axes as the last axis of the result.
 
     Parameters
     ----------
@@ -460,7 +461,7 @@ def diagonal(data: Tensor, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -
 
 @diagonal.infer_outputs
 def diagonal_shape(data: Shape | None, *, offset: int, axis1: int, axis2: int) -> Shape | None:
-    """Put the length of the diagonal behind the other sizes."""
+    """Append the length of the diagonal to the other sizes."""
     if data is None:
         return None
     first, second = _planes("_np_diagonal", len(data), axis1, axis2)
@@ -488,7 +489,7 @@ def trace(data: Tensor, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> T
 
 @trace.infer_outputs
 def trace_shape(data: Shape | None, *, axis1: int, axis2: int, **_: int) -> Shape | None:
-    """Leave the two axes out."""
+    """Remove both axes."""
     if data is None:
         return None
     planes = _planes("_np_trace", len(data), axis1, axis2)
@@ -497,7 +498,7 @@ def trace_shape(data: Shape | None, *, axis1: int, axis2: int, **_: int) -> Shap
 
 @op("_npi_tril", names_single_input=True)
 def tril(data: Tensor, *, k: int = 0) -> Tensor:
-    """Put 0 above the ``k``-th diagonal of matrices; a vector is repeated as rows first.
+    """Zero the elements above the ``k``-th diagonal of matrices; a vector is repeated as rows.
 
     >>> mx.nd._internal._npi_tril(mx.nd.ones((2, 2))).asnumpy()
     array([[1., 0.],

@@ -35,10 +35,10 @@ unary(
 
 @lru_cache(maxsize=4096)
 def resolve_npx_reshape(shape: Shape, codes: Shape, reverse: bool = False) -> Shape:
-    """Return the shape that ``npx.reshape`` codes mean.
+    """Resolve the codes of ``npx.reshape``.
 
-    ``-1`` is inferred from the others, ``-2`` copies a size, ``-3`` drops a size of 1, ``-4``
-    copies all that remain, ``-5`` merges two, ``-6`` splits one into the two that follow.
+    ``-1`` is inferred, ``-2`` copies a size, ``-3`` drops a size of 1, ``-4`` copies all remaining
+    sizes, ``-5`` merges two, ``-6`` splits one into the two that follow.
 
     >>> resolve_npx_reshape((6, 1, 4), (-6, 2, -1, -3, -4))
     (2, 3, 4)
@@ -135,18 +135,17 @@ def _reshaped(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
 @may_share
 @op("_npx_reshape", "_npi_reshape", shape=_reshaped)
 def reshape(a: Tensor, *, newshape: Shape, reverse: bool = False, order: str = "C") -> Tensor:
-    """Give the array another shape of as many elements.
+    """Change the shape of the array.
 
-    In ``newshape`` -1 is inferred, -2 copies a size, -3 drops a size of 1, -4 copies all that
-    remain, -5 merges two, -6 splits one into the two numbers that follow; ``reverse`` reads
-    from the right.
+    In ``newshape`` -1 is inferred, -2 copies a size, -3 drops a size of 1, -4 copies all remaining
+    sizes, -5 merges two, -6 splits one into the two numbers that follow.
 
     Parameters
     ----------
     newshape
-        The new shape; sizes from -1 to -6 have special meanings.
+        The new shape; numbers from -1 to -6 are codes.
     reverse
-        Whether to match sizes from the last axis on.
+        Whether to match sizes from the right.
 
     >>> mx.npx.reshape(mx.np.zeros((2, 3, 4)), (-5, -2)).shape
     (6, 4)
@@ -157,7 +156,7 @@ def reshape(a: Tensor, *, newshape: Shape, reverse: bool = False, order: str = "
 @in_row_order
 @op("_npx_nonzero", "_npi_nonzero", types="T -> int64", value_dependent=True)
 def nonzero(x: Tensor) -> Tensor:
-    """Return the indices of elements that are not 0, one row for each; a scalar is a vector of one.
+    """Return the indices of nonzero elements, one row each; a scalar is treated as a vector.
 
     >>> mx.nd._internal._npx_nonzero(mx.nd.array([[0, 1], [2, 0]])).asnumpy()
     array([[0, 1],
@@ -168,13 +167,13 @@ def nonzero(x: Tensor) -> Tensor:
 
 @nonzero.infer_outputs
 def nonzero_shape(x: Shape | None) -> Shape | None:
-    """One column for each axis; how many rows is known only when it runs."""
+    """One column per axis; the number of rows depends on values."""
     return None if x is None else (UNKNOWN, max(len(x), 1))
 
 
 @op("_npx_constraint_check", types="bool -> bool")
 def constraint_check(input: Tensor, *, msg: str = "Constraint violated.") -> Tensor:
-    """Return True if all elements are, else raise an error with the message.
+    """Return True if all elements are true, else raise an error with the message.
 
     Parameters
     ----------

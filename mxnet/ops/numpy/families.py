@@ -1,11 +1,11 @@
-"""NumPy's elementwise operators by the row: functions of one array, of two, and of a number.
+"""Families of NumPy's elementwise operators: unary, binary, and with a number.
 
-They differ from the legacy families in three points: two arrays may differ in dtype, questions
-and comparisons answer in bool, and 0-dim arrays are scalars.
+They differ from the legacy families in three points: two arrays may have different dtypes,
+predicates and comparisons return bool, and 0-d arrays are scalars.
 
-Dtypes are promoted as MXNet 1.9.1 does it: floating point wins over integers whatever their widths
-(int64 with float16 is float16), the wider of two wins within a kind, and int8 with uint8 has no
-common type. Division and means of integers are float32.
+Dtypes are promoted as in MXNet 1.9.1: floating point takes precedence over integers of any width
+(int64 with float16 is float16), then the wider type, and int8 with uint8 has no common type.
+Quotients and means of integers are float32.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SUPPORTED = frozenset(dtypes.BY_TORCH)
 
 
 def promote(name: str, first: torch.dtype, second: torch.dtype) -> torch.dtype:
-    """Return the dtype in which two arrays meet.
+    """Return the common dtype of two arrays.
 
     >>> promote("add", torch.int64, torch.float16), promote("add", torch.bool, torch.uint8)
     (torch.float16, torch.uint8)
@@ -56,7 +56,7 @@ def promote(name: str, first: torch.dtype, second: torch.dtype) -> torch.dtype:
 
 
 def to_common_type(name: str, lhs: Tensor, rhs: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both arrays in the dtype in which they meet."""
+    """Convert both arrays to their common dtype."""
     dtype = promote(name, lhs.dtype, rhs.dtype)
     return lhs.to(dtype), rhs.to(dtype)
 
@@ -72,7 +72,7 @@ def to_countable(dtype: torch.dtype) -> torch.dtype:
 
 
 class PromotedTypes(TypePattern):
-    """The output has the common dtype of the inputs; an unknown input is taken for the other's."""
+    """The output has the common dtype of the inputs; an unknown input has that of the other."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
         """Infer forwards by promotion, backwards only to equal dtypes."""
@@ -92,7 +92,7 @@ class PromotedTypes(TypePattern):
 
 
 class QuotientTypes(PromotedTypes):
-    """As `PromotedTypes`, but integers give float32."""
+    """Like `PromotedTypes`, but float32 for integers."""
 
     def result(self, dtype: torch.dtype) -> torch.dtype:
         """Return a floating-point dtype."""
@@ -100,27 +100,27 @@ class QuotientTypes(PromotedTypes):
 
 
 class BoolTypes(PromotedTypes):
-    """Inputs meet in a common dtype; the output is bool."""
+    """Inputs are promoted to a common dtype; the output is bool."""
 
     def result(self, dtype: torch.dtype) -> torch.dtype:
         """Return bool."""
         return BOOL
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
-        """Infer the output, never the inputs by it."""
+        """Infer the output; inputs are not inferred from it."""
         ins, _ = super().infer(op, ins, [None], attrs)
         return ins, [BOOL] * len(outs)
 
 
 class AttributeTypes(TypePattern):
-    """The output has the dtype of the attribute ``dtype``, else one that the input's implies."""
+    """The output has the attribute ``dtype``, else a dtype derived from the input's."""
 
     def __init__(self, default: Callable[[torch.dtype], torch.dtype]) -> None:
         super().__init__(None)
         self.default = default
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
-        """Infer the output by the attribute or by the first input."""
+        """Infer the output from the attribute or the first input."""
         dtype = attrs.get("dtype")
         if dtype is None and ins[0] is not None:
             dtype = self.default(ins[0])
@@ -133,7 +133,7 @@ Names = tuple[str, ...]
 def shown(name: str, call: str, result: str, dtype: str = "float32") -> str:
     """Return an example of a call; `call` has the arguments, `result` the array's text.
 
-    Forms with a number have no public function: the operator is shown.
+    Forms with a number have no public function: the example calls the operator.
     """
     if name.endswith("_scalar"):
         call = call.replace("mx.np.array", "mx.nd.array")
@@ -144,7 +144,7 @@ def shown(name: str, call: str, result: str, dtype: str = "float32") -> str:
 
 
 def floats(text: str) -> str:
-    """Return the text of an array of float32."""
+    """Format an array of float32."""
     return f"mx.np.array({text})"
 
 
@@ -161,7 +161,7 @@ def unary(
     """Declare an elementwise function of one array; the result keeps the array's dtype.
 
     Integers are computed in floating point and truncated, unless the kernel is `exact` on them.
-    `gradient` is ``rule(grad, out, x)`` where MXNet's is not the derivative.
+    `gradient` is ``rule(grad, out, x)`` if MXNet's differs from the derivative.
     """
 
     def function(x: Tensor) -> Tensor:
@@ -179,7 +179,7 @@ def unary(
 
 
 def question(name: str, kernel: Kernel, *, doc: str, given: str, result: str) -> Op:
-    """Declare an elementwise question about one array of any dtype, answered in bool."""
+    """Declare an elementwise predicate of an array of any dtype."""
 
     def function(x: Tensor) -> Tensor:
         return kernel(x)
@@ -280,7 +280,7 @@ def binary(
 
 
 def quotient(name: str, kernel: Kernel, *, doc: str, example: str) -> Op:
-    """Declare a broadcasting function of two arrays that leaves the integers."""
+    """Declare a broadcasting function of two arrays with floating-point result."""
 
     def prepare(lhs: Tensor, rhs: Tensor) -> tuple[Tensor, Tensor]:
         lhs, rhs = to_common_type(name, lhs, rhs)
@@ -302,7 +302,7 @@ def strict(
     on_bool: bool = False,
     gradient: Callable | None = None,
 ) -> Op:
-    """Declare a broadcasting function of two arrays of one dtype.
+    """Declare a broadcasting function of two arrays of the same dtype.
 
     `floating` True takes floating point only, False integers only.
     """
@@ -319,7 +319,7 @@ def strict(
 
 
 def comparison(name: str, kernel: Kernel, *, doc: str, example: str) -> Op:
-    """Declare a broadcasting comparison of two arrays, answered in bool."""
+    """Declare a broadcasting comparison of two arrays with bool result."""
 
     def prepare(lhs: Tensor, rhs: Tensor) -> tuple[Tensor, Tensor]:
         return to_common_type(name, lhs, rhs)
@@ -331,7 +331,8 @@ def comparison(name: str, kernel: Kernel, *, doc: str, example: str) -> Op:
 def scalar_comparison(name: str, kernel: Kernel, *, doc: str, example: str) -> Op:
     """Declare a comparison of an array with a number.
 
-    Integers meet a fraction in floating point; any other number is cast to the array's dtype.
+    Integers and a fraction are compared in floating point; other numbers are cast to the array's
+    dtype.
     """
 
     def function(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> Tensor:
@@ -350,7 +351,7 @@ class ScalarQuotientTypes(ScalarTypes):
     """Dtypes of a quotient with a number: the array's, float32 for integers."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
-        """Infer the output by the input; the input by the output among floating types."""
+        """Infer the output from the input, and a floating-point input from the output."""
         if ins[0] is not None:
             return ins, [to_float(ins[0])]
         return super().infer(op, ins, outs, attrs)

@@ -1,7 +1,7 @@
 """NumPy's linear algebra on matrices in the last two axes, and products: dot, matmul, einsum.
 
-MXNet 1.9.1 computes on float32 and float64; some operators take integers too and answer in
-float64. Where it has no gradient, torch's is used.
+MXNet 1.9.1 supports float32 and float64; some operators also take integers and return float64.
+Operators without a gradient in MXNet use torch's.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _check(name: str, a: Tensor, b: Tensor) -> None:
 
 
 def contract(name: str, a: Tensor, b: Tensor, a_axes: Shape, b_axes: Shape) -> Tensor:
-    """Sum products over pairs of axes; the other axes follow in order, the first array's first."""
+    """Contract pairs of axes; the remaining axes of both arrays follow in order."""
     _check(name, a, b)
     contracted_shape(name, tuple(a.shape), tuple(b.shape), a_axes, b_axes)
     axes: Any = (list(a_axes), list(b_axes))  # torch annotates the number of axes alone
@@ -43,7 +43,7 @@ def contract(name: str, a: Tensor, b: Tensor, a_axes: Shape, b_axes: Shape) -> T
 
 
 def contracted_shape(name: str, a: Shape, b: Shape, a_axes: Shape, b_axes: Shape) -> Shape:
-    """Return the shape of a contraction; sizes that are summed together must agree."""
+    """Return the shape of a contraction; sizes of paired axes must agree."""
     if len(a_axes) != len(b_axes):
         raise ShapeError(f"{name}: {a_axes} and {b_axes} name different numbers of axes.")
     left = [axis_within(i, len(a), name) for i in a_axes]
@@ -52,14 +52,14 @@ def contracted_shape(name: str, a: Shape, b: Shape, a_axes: Shape, b_axes: Shape
         if a[i] != b[j] and UNKNOWN not in (a[i], b[j]):
             raise ShapeError(
                 f"Shape inconsistent in {name}: axis {i} of {list(a)} and axis {j} of {list(b)} "
-                "are summed together, but differ in size."
+                "are paired, but differ in size."
             )
     rest = [n for i, n in enumerate(a) if i not in left]
     return (*rest, *(n for j, n in enumerate(b) if j not in right))
 
 
 def agreed_sizes(name: str, a: Shape, b: Shape, a_axes: Shape, b_axes: Shape) -> dict[str, Shape]:
-    """Return both shapes with each size that only one of two axes summed together knows."""
+    """Complete unknown sizes of paired axes in both shapes."""
     contracted_shape(name, a, b, a_axes, b_axes)
     left, right = list(a), list(b)
     for i, j in zip(a_axes, b_axes, strict=True):
@@ -75,7 +75,7 @@ def _dot_axes(a: int, b: int) -> tuple[Shape, Shape]:
 
 @op("_np_dot")
 def dot(a: Tensor, b: Tensor) -> Tensor:
-    """Product of vectors, matrices and scalars: the last axis by the last but one.
+    """Dot product of vectors, matrices and scalars: last axis by second to last.
 
     Parameters
     ----------
@@ -94,13 +94,13 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
 
 @dot.variant("call")
 def _multiply_matrices(attrs: dict[str, Any], dtype: torch.dtype) -> Callable | None:
-    """Return torch's product of matrices, which raises on other arrays."""
+    """Return torch's matrix product, which raises for other arrays."""
     return None if dtype is BOOL else torch.mm
 
 
 @dot.infer_inputs
 def dot_inputs(a: Shape | None, b: Shape | None) -> dict[str, Shape]:
-    """Take the size of the summed axis from either array."""
+    """Infer the size of the summed axis from the other array."""
     if a is None or b is None:
         return {}
     return agreed_sizes("_np_dot", a, b, *_dot_axes(len(a), len(b)))
@@ -108,7 +108,7 @@ def dot_inputs(a: Shape | None, b: Shape | None) -> dict[str, Shape]:
 
 @dot.infer_outputs
 def dot_shape(a: Shape | None, b: Shape | None) -> Shape | None:
-    """Leave the summed axes out."""
+    """Remove the summed axes."""
     if a is None or b is None:
         return None
     return contracted_shape("_np_dot", a, b, *_dot_axes(len(a), len(b)))
@@ -135,7 +135,7 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
 
 @matmul.infer_inputs
 def matmul_inputs(a: Shape | None, b: Shape | None) -> dict[str, Shape]:
-    """Take the size of the summed axis from either array."""
+    """Infer the size of the summed axis from the other array."""
     if not a or not b:
         return {}
     return agreed_sizes("_npi_matmul", a, b, *_dot_axes(len(a), len(b)))
@@ -160,7 +160,7 @@ def matmul_shape(a: Shape | None, b: Shape | None) -> Shape | None:
 
 @op("_npi_tensordot")
 def tensordot(a: Tensor, b: Tensor, *, a_axes_summed: Shape, b_axes_summed: Shape) -> Tensor:
-    """Sum products over pairs of axes.
+    """Compute the tensor dot product over pairs of axes.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def tensordot(a: Tensor, b: Tensor, *, a_axes_summed: Shape, b_axes_summed: Shap
 def tensordot_inputs(
     a: Shape | None, b: Shape | None, *, a_axes_summed: Shape, b_axes_summed: Shape
 ) -> dict[str, Shape]:
-    """Take the sizes of summed axes from either array."""
+    """Infer the sizes of summed axes from the other array."""
     if a is None or b is None:
         return {}
     return agreed_sizes("_npi_tensordot", a, b, a_axes_summed, b_axes_summed)
@@ -194,7 +194,7 @@ def tensordot_inputs(
 def tensordot_shape(
     a: Shape | None, b: Shape | None, *, a_axes_summed: Shape, b_axes_summed: Shape
 ) -> Shape | None:
-    """Leave the summed axes out."""
+    """Remove the summed axes."""
     if a is None or b is None:
         return None
     return contracted_shape("_npi_tensordot", a, b, a_axes_summed, b_axes_summed)
@@ -210,7 +210,7 @@ def _last_and_first(a: int, b: int, axes: int) -> tuple[Shape, Shape]:
 
 @op("_npi_tensordot_int_axes")
 def tensordot_int_axes(a: Tensor, b: Tensor, *, axes: int) -> Tensor:
-    """Sum products over the last ``axes`` of the first array and the first of the second.
+    """Compute the tensor dot product over the last ``axes`` of `a` and the first of `b`.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def tensordot_int_axes(a: Tensor, b: Tensor, *, axes: int) -> Tensor:
     b
         The second factor.
     axes
-        Number of axes to sum over: the last of `a` with the first of `b`.
+        Number of axes to sum over.
 
     >>> mx.nd._internal._npi_tensordot_int_axes(nd.ones((2, 3)), nd.ones((3, 4)), axes=1).shape
     (2, 4)
@@ -229,7 +229,7 @@ def tensordot_int_axes(a: Tensor, b: Tensor, *, axes: int) -> Tensor:
 
 @tensordot_int_axes.infer_inputs
 def tensordot_int_axes_inputs(a: Shape | None, b: Shape | None, *, axes: int) -> dict[str, Shape]:
-    """Take the sizes of summed axes from either array."""
+    """Infer the sizes of summed axes from the other array."""
     if a is None or b is None:
         return {}
     pairs = _last_and_first(len(a), len(b), axes)
@@ -238,7 +238,7 @@ def tensordot_int_axes_inputs(a: Shape | None, b: Shape | None, *, axes: int) ->
 
 @tensordot_int_axes.infer_outputs
 def tensordot_int_axes_shape(a: Shape | None, b: Shape | None, *, axes: int) -> Shape | None:
-    """Leave the summed axes out."""
+    """Remove the summed axes."""
     if a is None or b is None:
         return None
     pairs = _last_and_first(len(a), len(b), axes)
@@ -246,7 +246,7 @@ def tensordot_int_axes_shape(a: Shape | None, b: Shape | None, *, axes: int) -> 
 
 
 def _einsum_terms(subscripts: str, shapes: list[Shape]) -> tuple[list[str], str | None]:
-    """Return the labels of each operand, and of the output if the text has them."""
+    """Return the labels of each operand, and of the output or None."""
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     terms = inputs.split(",")
     if len(terms) != len(shapes):
@@ -298,16 +298,16 @@ def einsum_shape(*data: Shape | None, subscripts: str, **_: int) -> Shape | None
 
 @op("_npi_einsum", count="num_args")
 def einsum(*data: Tensor, subscripts: str = "", optimize: int = 0) -> Tensor:
-    """Evaluate Einstein's summation of any number of arrays.
+    """Evaluate Einstein summation notation.
 
     Parameters
     ----------
     data
         The operands.
     subscripts
-        Letters for the axes of each operand and of the result: ``'ij,jk->ik'``.
+        Subscripts of the operands and the result: ``'ij,jk->ik'``.
     optimize
-        Whether to look for a good order of the products.
+        Whether to optimize the order of the products.
 
     >>> x = mx.nd.array([[1, 2], [3, 4]])
     >>> mx.nd._internal._npi_einsum(x, x, subscripts="ij,ij->i").asnumpy()
@@ -356,7 +356,7 @@ def _square(name: str, shape: Shape) -> Shape:
 
 
 def _numbers(name: str, *tensors: Tensor) -> list[Tensor]:
-    """Return tensors in the floating-point type that fits all of them."""
+    """Convert tensors to their common floating-point type."""
     numbers = [_number(name, t) for t in tensors]
     common = reduce(torch.promote_types, (t.dtype for t in numbers))
     return [t.to(common) for t in numbers]
@@ -366,7 +366,7 @@ class DoubleTypes(TypePattern):
     """Outputs have the inputs' common dtype, float64 for integers."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
-        """Infer unknown inputs by the first one, and the outputs by all."""
+        """Infer unknown inputs from the first one, and outputs from all."""
         if ins[0] is None:
             return ins, outs
         ins = [t or ins[0] for t in ins]
@@ -426,7 +426,7 @@ def _real_eigen(name: str, A: Tensor) -> tuple[Tensor, Tensor]:
     _square(name, tuple(A.shape))
     values, vectors = torch.linalg.eig(A)
     if not A.is_meta and values.numel():
-        is_real = ~(values.imag.detach().abs().max() > 1e-15)  # also of nan
+        is_real = ~(values.imag.detach().abs().max() > 1e-15)  # also for NaN
         check_values(is_real, MXNetError(f"{name}: complex eigenvalues are not supported."))
     return values.real.contiguous(), vectors.real.contiguous()
 
@@ -453,7 +453,7 @@ def eigvals(A: Tensor) -> Tensor:
 
 
 def _choose_signs(vectors: Tensor) -> Tensor:
-    """Choose the sign of eigenvectors as MXNet does: the largest component is positive."""
+    """Choose signs of eigenvectors as in MXNet: the largest component is positive."""
     fixed = vectors.detach()
     largest = fixed.gather(-2, fixed.abs().argmax(-2, keepdim=True)) if fixed.numel() else fixed
     return vectors * torch.where(largest < 0, -1.0, 1.0).to(vectors.dtype)
@@ -505,7 +505,7 @@ for _op in (eig, eigh, eigvals, eigvalsh):
 @in_row_order
 @op("_npi_solve")
 def solve(A: Tensor, B: Tensor) -> Tensor:
-    """Solve ``A X = B``; ``B`` is a matrix, or a vector where it has one axis fewer than ``A``.
+    """Solve ``A X = B``; ``B`` is a matrix, or a vector if it has one axis less than ``A``.
 
     Parameters
     ----------
@@ -551,12 +551,12 @@ def _pseudo_inverse(A: Tensor, rcond: Tensor, hermitian: bool) -> Tensor:
 
 @op("_npi_pinv", types="T R -> T", without_gradient=("rcond",))
 def pinv(A: Tensor, rcond: Tensor, *, hermitian: bool = False) -> Tensor:
-    """Pseudo-inverse; singular values below ``rcond`` times the largest count as 0.
+    """Moore-Penrose pseudo-inverse, with a cutoff of small singular values.
 
     Parameters
     ----------
     rcond
-        Singular values below this fraction of the largest count as 0; one number for each matrix.
+        Singular values below this fraction of the largest are treated as 0; one number per matrix.
 
     >>> x = mx.nd._internal._npi_pinv(mx.nd.array([[2, 0], [0, 4]]), mx.nd.array(1e-5))
     >>> x.shape
@@ -575,12 +575,12 @@ def pinv_shape(A: Shape | None, rcond: Shape | None, **_: bool) -> Shape | None:
 
 @op("_npi_pinv_scalar_rcond")
 def pinv_scalar_rcond(A: Tensor, *, rcond: float = 1e-15, hermitian: bool = False) -> Tensor:
-    """Pseudo-inverse; singular values below ``rcond`` times the largest count as 0.
+    """Moore-Penrose pseudo-inverse, with a cutoff of small singular values.
 
     Parameters
     ----------
     rcond
-        Singular values below this fraction of the largest count as 0.
+        Singular values below this fraction of the largest are treated as 0.
 
     >>> mx.nd._internal._npi_pinv_scalar_rcond(mx.nd.array([[2, 0], [0, 4]])).asnumpy()
     array([[0.5 , 0.  ],
@@ -605,7 +605,7 @@ def tensorinv(a: Tensor, *, ind: int = 2) -> Tensor:
     Parameters
     ----------
     ind
-        How many of the first axes belong to the inverse's last.
+        Number of leading axes that become the last axes of the inverse.
 
     >>> x = mx.nd.array([[2, 0], [0, 4]]).reshape((2, 1, 2))
     >>> mx.nd._internal._npi_tensorinv(x, ind=1).shape
@@ -647,7 +647,7 @@ def tensorsolve(a: Tensor, b: Tensor, *, a_axes: Shape = ()) -> Tensor:
     b
         The right-hand side.
     a_axes
-        Axes of `a` that are moved to the end first.
+        Axes of `a` to move to the end first.
 
     >>> x = mx.nd.array([[2, 0], [0, 4]])
     >>> mx.nd._internal._npi_tensorsolve(x, mx.nd.array([2, 2])).asnumpy()
@@ -661,11 +661,11 @@ def tensorsolve(a: Tensor, b: Tensor, *, a_axes: Shape = ()) -> Tensor:
 
 @tensorsolve.infer_outputs
 def tensorsolve_shape(a: Shape | None, b: Shape | None, *, a_axes: Shape) -> Shape | None:
-    """Return the sizes of ``a`` behind those of ``b``."""
+    """Return the sizes of ``a`` after those of ``b``."""
     if a is None or b is None:
         return None
     sizes = tuple(a[i] for i in _solved_order(len(a), a_axes))
-    # Of equally many axes all; of fewer than b has, those behind the difference.
+    # If `a` has fewer axes than `b`, skip the difference.
     target = sizes[-(len(a) - len(b)) :]
     if UNKNOWN not in (*a, *b) and (
         math.prod(target) != math.prod(b) or math.prod(a) != math.prod(b) ** 2
@@ -682,10 +682,10 @@ VECTOR, SPECTRAL, NUCLEAR = -1, 0, 2
 
 
 def _norm_axes(axis: Shape | None, ndim: int, flag: int) -> Shape:
-    """Return the axes of a norm; the norm of a given order takes matrices where it can."""
+    """Return the axes of a norm; a norm with an order is over matrices if possible."""
     if axis is None and flag == VECTOR and ndim > 1:
         return (ndim - 2, ndim - 1)
-    # The order of two axes says which of them has the rows.
+    # The first of two axes has the rows.
     return tuple(a % ndim for a in axis) if axis else axes_over(None, ndim)
 
 
@@ -697,7 +697,7 @@ def _norm_shape(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]
 
 
 def _matrix_norm(data: Tensor, axes: Shape, ord: float, flag: int, keepdims: bool) -> Tensor:
-    """Return the norm of matrices: of singular values, of columns, or of rows."""
+    """Return a matrix norm by singular values, columns or rows."""
     if len(axes) != 2:
         raise ShapeError(f"_npi_norm: a matrix norm needs two axes, got {axes}.")
     matrices = data.movedim(axes, (-2, -1))
@@ -706,7 +706,7 @@ def _matrix_norm(data: Tensor, axes: Shape, ord: float, flag: int, keepdims: boo
     else:
         if abs(ord) == 2:
             sizes = torch.linalg.svdvals(matrices)
-        else:  # MXNet takes any other order for that of rows
+        else:  # MXNet treats other orders as that of rows
             sizes = matrices.abs().sum(-2 if abs(ord) == 1 else -1)
         out = sizes.amax(-1) if ord > 0 else sizes.amin(-1)
     return out.reshape(reduced_shape(data.shape, axes, True)) if keepdims else out
@@ -721,18 +721,18 @@ def norm(
     keepdims: bool = False,
     flag: int = VECTOR,
 ) -> Tensor:
-    """Norm of vectors or matrices, by the number of axes.
+    """Norm of vectors or matrices, depending on the number of axes.
 
-    ``flag`` 1 and -2 make it Frobenius' norm, 0 the spectral and 2 the nuclear norm.
+    ``flag`` 1 and -2: Frobenius norm, 0: spectral norm, 2: nuclear norm.
 
     Parameters
     ----------
     ord
-        Order of the norm: 2 is Euclidean, inf takes the largest.
+        Order of the norm: 2 is Euclidean, inf the largest absolute value.
     axis
-        One axis for vectors, two for matrices; None takes all elements.
+        One axis for vectors, two for matrices; None: over all elements.
     flag
-        Which kind of norm the call asked for; -1 decides by `ord` and `axis`.
+        Type of norm; -1: by `ord` and `axis`.
 
     >>> mx.nd._internal._npi_norm(mx.nd.array([[3, 4], [6, 8]]), ord=2, axis=(1,)).asnumpy()
     array([ 5., 10.], dtype=float32)

@@ -1,8 +1,8 @@
-"""NumPy's samplers, whose parameters are numbers or arrays that broadcast.
+"""NumPy's samplers, with numbers or broadcast arrays as parameters.
 
-A distribution is one row: how to draw from it, with parameters as tensors. Where MXNet has
-gradients with respect to parameters (location and scale families, and those of one exponent),
-the formula is differentiated with the noise held fixed; elsewhere they are zero.
+Each distribution is declared by a sampling function of tensors. If MXNet has gradients with respect
+to parameters (location-scale families, and those with one shape parameter), the function is
+differentiated with fixed noise; otherwise they are zero.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _power(a: Tensor) -> Tensor:
 
 
 class Distribution(NamedTuple):
-    """One row: names and defaults of the parameters, the sampler, and what must not be negative."""
+    """A distribution: parameters with defaults, the sampler, and the nonnegative parameters."""
 
     name: str
     parameters: tuple[str, ...]
@@ -84,11 +84,11 @@ class Distribution(NamedTuple):
     has_dtype: bool = False
     has_ctx: bool = True
     total: int | None = None
-    repeats: bool = False  # `size` comes in front of the shape of the parameters
+    repeats: bool = False  # `size` precedes the shape of the parameters
 
 
 _ABOUT = {
-    "uniform": "evenly from [`low`, `high`)",
+    "uniform": "uniformly from [`low`, `high`)",
     "normal": "from normal distributions",
     "gamma": "from gamma distributions of the given shapes and scales",
     "gumbel": "from Gumbel distributions",
@@ -157,7 +157,7 @@ def drawn_shape(name: str, shapes: list[Shape], size: Shape | None, repeats: boo
 
 
 def _check_sign(name: str, row: Distribution, key: str, value: Any) -> None:
-    """Refuse parameters that are negative, or zero where that makes no distribution."""
+    """Raise for invalid negative or zero parameters."""
     smallest = value if not isinstance(value, Tensor) else None
     if smallest is None and value.numel() and not value.is_meta:
         smallest = value.detach().min().item()
@@ -170,7 +170,7 @@ def _check_sign(name: str, row: Distribution, key: str, value: Any) -> None:
 
 
 def _parameters(name: str, row: Distribution, inputs: tuple, numbers: dict) -> dict[str, Any]:
-    """Return the parameters by name; the arrays go in order to those without a number."""
+    """Return the parameters by name; arrays are assigned in order to those without a number."""
     arrays = iter([x for x in inputs if x is not None])
     default = None if row.default is inspect.Parameter.empty else row.default
     values = {k: numbers.get(k, default) for k in row.parameters}
@@ -183,19 +183,19 @@ def _parameters(name: str, row: Distribution, inputs: tuple, numbers: dict) -> d
     return values
 
 
-# First parameters that the glossary knows under another meaning.
+# First parameters whose meaning differs from the glossary.
 _PARAMETERS = {
     "shape": """
     Parameters
     ----------
     shape
-        Shape (exponent) of the gamma distribution; None takes an array.
+        Shape parameter of the gamma distribution; None if passed as an array.
 """,
     "a": """
     Parameters
     ----------
     a
-        Exponent of the distribution; None takes an array.
+        Shape parameter of the distribution; None if passed as an array.
 """,
 }
 
@@ -224,7 +224,7 @@ def _sampler(row: Distribution) -> Callable:
         return row.draw(*ready).to(dtype)
 
     call = ", ".join(f"{k}=1.0" for k in row.parameters)
-    function.__doc__ = f"""Draw {row.text}; an array stands where a number is None.
+    function.__doc__ = f"""Draw {row.text}; parameters that are None are passed as arrays.
 {_PARAMETERS.get(row.parameters[0], "")}
     >>> mx.nd._internal.{name}({call}, size=(2, 3)).shape
     (2, 3)
@@ -233,7 +233,7 @@ def _sampler(row: Distribution) -> Callable:
 
 
 def _with_signature(function: Callable, row: Distribution) -> Callable:
-    """Give a sampler the name, inputs and attributes that MXNet's has."""
+    """Set name, inputs and attributes of a sampler as in MXNet."""
     kinds = inspect.Parameter
     inputs = [f"input{i + 1}" for i in range(len(row.parameters))]
     attributes: dict[str, tuple] = dict.fromkeys(row.parameters, (float | None, row.default))
@@ -312,12 +312,12 @@ def bernoulli(
     is_logit: bool,
     run: OpContext,
 ) -> Tensor:
-    """Draw 1 with a probability, given by itself or by its log-odds, else 0.
+    """Draw from a Bernoulli distribution, given by probability or log-odds.
 
     Parameters
     ----------
     prob
-        Probability of 1; None takes an array, or `logit`.
+        Probability of 1; None if passed as an array, or with `logit`.
     logit
         Log-odds of 1.
     is_logit
@@ -329,7 +329,7 @@ def bernoulli(
     """
     value = input1.detach().float() if input1 is not None else logit if is_logit else prob
     if value is None:
-        raise MXNetError("_npi_bernoulli: give prob or logit as a number or as an array.")
+        raise MXNetError("_npi_bernoulli: pass prob or logit as a number or as an array.")
     if not isinstance(value, Tensor):
         value = torch.tensor(value, dtype=_F32, device=run.device)
     if is_logit:
@@ -354,18 +354,18 @@ def multinomial(
     size: Shape | None = None,
     run: OpContext,
 ) -> Tensor:
-    """Count how often each outcome occurs in ``n`` draws.
+    """Draw from a multinomial distribution: counts of outcomes in ``n`` draws.
 
     Parameters
     ----------
     a
         Probabilities as an array.
     n
-        Number of draws of each count.
+        Number of draws of each sample.
     pvals
         Probabilities as numbers.
     size
-        Shape of the result, without its last axis, the outcomes.
+        Shape of the result without the last axis of outcomes.
 
     >>> mx.nd._internal._npi_multinomial(n=5, pvals=(0.0, 1.0)).asnumpy()
     array([0, 5])
@@ -377,7 +377,7 @@ def multinomial(
         return torch.zeros(*shape, 0, dtype=torch.int64, device=run.device)
     if weights.sum() > 1.0 + 1e-6:
         raise InvalidValue(f"_npi_multinomial: sum(pvals) > 1.0, it is {weights.sum().item():g}.")
-    # The last outcome takes what the others leave, as in NumPy.
+    # The last outcome has the remaining probability, as in NumPy.
     weights = torch.cat([weights[:-1], (1 - weights[:-1].sum()).clamp(min=0).reshape(1)])
     rows = torch.Size(shape).numel()
     counts = torch.zeros(rows, len(weights), dtype=torch.int64, device=run.device)
@@ -391,7 +391,7 @@ def multinomial(
 def multinomial_shape(
     a: Shape | None = None, *, pvals: Floats | None, size: Shape | None, **_: int
 ) -> Shape | None:
-    """One count for each outcome."""
+    """One count per outcome."""
     outcomes = a[0] if pvals is None and a is not None else len(pvals or ())
     return (*(size or ()), outcomes)
 
@@ -416,16 +416,16 @@ def choice(
     weighted: bool = False,
     run: OpContext,
 ) -> Tensor:
-    """Draw indices into ``a`` elements or into an array, with weights if there are any.
+    """Draw random indices below ``a`` or into an array, optionally weighted.
 
     Parameters
     ----------
     a
-        Number of elements to choose from; None takes an array.
+        Number of elements to choose from; None if an array is passed.
     size
         Shape of the result.
     replace
-        Whether an element may be chosen again.
+        Whether to sample with replacement.
     weighted
         Whether weights are among the inputs.
     input1
@@ -460,5 +460,5 @@ def choice(
 
 @choice.infer_outputs
 def choice_shape(*_: Shape | None, size: Shape | None, **attrs: Any) -> Shape:
-    """The attribute."""
+    """The output has the shape of the attribute."""
     return tuple(size or ())

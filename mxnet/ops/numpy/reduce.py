@@ -1,6 +1,6 @@
 """NumPy's reductions, differences, counts, percentiles and polynomials.
 
-A full reduction gives a 0-dim array, ``dtype=`` chooses the result's type.
+A full reduction returns a 0-d array; ``dtype=`` is the type of the result.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Axes = tuple[int, ...]
 
 @lru_cache(maxsize=4096)
 def axes_over(axis: Shape | int | None, ndim: int) -> Axes:
-    """Return the axes that a reduction removes: None means all, an empty tuple none.
+    """Return the reduced axes: None means all, an empty tuple none.
 
-    A scalar may be reduced over its first or last axis, as if it had one.
+    A scalar may be reduced over axis 0 or -1, as if it had one.
 
     >>> axes_over(None, 2), axes_over((), 2), axes_over((-1,), 2), axes_over(0, 0)
     ((0, 1), (), (1,), ())
@@ -40,14 +40,14 @@ def axes_over(axis: Shape | int | None, ndim: int) -> Axes:
 
 
 def reduced_shape(data: Shape, axes: Axes, keepdims: bool) -> Shape:
-    """Return the shape that a reduction leaves."""
+    """Return the shape of a reduction."""
     if keepdims:
         return tuple(1 if i in axes else n for i, n in enumerate(data))
     return tuple(n for i, n in enumerate(data) if i not in axes)
 
 
 def reduced(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    """Axes given by ``axis`` go or become 1; a full reduction leaves ``()``."""
+    """The axes in ``axis`` are removed or become 1; a full reduction has shape ``()``."""
     if ins[0] is None:
         return ins, outs
     axes = axes_over(attrs["axis"], len(ins[0]))
@@ -63,7 +63,7 @@ def total(x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
 
 
 def multiplied(x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
-    """Multiply over axes; MXNet 1.9.1 gives 0 for an empty array."""
+    """Multiply over axes; 0 for an empty array, as in MXNet 1.9.1."""
     if not x.ndim:
         return x.clone()
     out = product_over(x, axes, keepdims).to(x.dtype)
@@ -79,7 +79,7 @@ def accumulate(
     keepdims: bool = False,
     initial: float | None = None,
 ) -> Tensor:
-    """Run a sum or product in the wider of the array's dtype and the wanted one."""
+    """Compute a sum or product in the wider of the array's dtype and the result's."""
     if initial is not None:
         raise MXNetError(f"{name}: initial is not supported, but initial={initial} was given.")
     target = dtype or to_countable(a.dtype)
@@ -99,7 +99,7 @@ def sum_(
     keepdims: bool = False,
     initial: float | None = None,
 ) -> Tensor:
-    """Sum over axes; without axes over all of them. Bool is counted in int64.
+    """Sum over axes, by default over all; int64 for bool.
 
     >>> mx.nd._internal._np_sum(mx.nd.array([[1, 2], [3, 4]]), axis=1).asnumpy()
     array([3., 7.], dtype=float32)
@@ -109,7 +109,7 @@ def sum_(
 
 @op("_np_prod", "_np_product", attributes_of=sum_, shape=reduced, casts=True)
 def prod(a: Tensor, **attrs: Any) -> Tensor:
-    """Product over axes; without axes over all of them.
+    """Product over axes, by default over all.
 
     >>> mx.nd._internal._np_prod(mx.nd.array([[1, 2], [3, 4]]), axis=1).asnumpy()
     array([ 2., 12.], dtype=float32)
@@ -126,9 +126,9 @@ def mean(
     keepdims: bool = False,
     initial: float | None = None,
 ) -> Tensor:
-    """Mean over axes; that of integers is float32, that of nothing is 0.
+    """Mean over axes; float32 for integers, 0 for an empty array.
 
-    With an integer ``dtype`` the sum is taken in that type, so that it may wrap around.
+    With an integer ``dtype`` the sum has that type and may wrap around.
 
     >>> mx.nd._internal._npi_mean(mx.nd.array([[1, 2], [3, 4]]), axis=1).asnumpy()
     array([1.5, 3.5], dtype=float32)
@@ -148,14 +148,14 @@ def mean(
 
 
 def _sum_type(dtype: torch.dtype, target: torch.dtype) -> torch.dtype:
-    """Return the type that a mean is summed in."""
+    """Return the type of a mean's sum."""
     if not target.is_floating_point:
         return target
     return torch.promote_types(target, dtype if dtype.is_floating_point else torch.float32)
 
 
 def _reduce_directly(function: Callable, attrs: dict, dtype: torch.dtype) -> Callable | None:
-    """Return torch's own reduction where it does the same: floats, in their own dtype."""
+    """Return torch's reduction if equivalent: for floats in their own dtype."""
     axis, keepdims = attrs.get("axis"), attrs.get("keepdims", False)
     has_options = attrs.get("dtype") is not None or attrs.get("initial") is not None
     if not dtype.is_floating_point or has_options or axis == ():
@@ -167,7 +167,7 @@ def _reduce_directly(function: Callable, attrs: dict, dtype: torch.dtype) -> Cal
 
 
 def _mean_of_some(*args: Any) -> Tensor:
-    """Return torch's mean; that of nothing is not MXNet's."""
+    """Return torch's mean; raise for an empty array, whose mean differs in MXNet."""
     if not args[0].numel():
         raise ValueError("the mean of an empty array")
     return torch.mean(*args)
@@ -190,7 +190,7 @@ def spread(
     ddof: int = 0,
     keepdims: bool = False,
 ) -> Tensor:
-    """Return the variance, or its root; that of integers is truncated unless dtype says else."""
+    """Return the variance or its root; truncated for integers unless `dtype` is given."""
     if a.dtype is BOOL or dtype is BOOL:
         raise refuse_bool(name)
     target = dtype or a.dtype
@@ -198,7 +198,7 @@ def spread(
     data = a if a.dtype.is_floating_point and a.dtype.itemsize >= target.itemsize else a.double()
     average = data.mean(axes, keepdim=True) if axes else data
     if not a.dtype.is_floating_point:
-        average = average.trunc()  # MXNet keeps the mean in the array's own dtype
+        average = average.trunc()  # MXNet's mean has the array's dtype
     squares = torch.square(data - average)
     count = max(math.prod(a.shape[i] for i in axes) - ddof, 0)
     out = (squares.sum(axes, keepdim=keepdims) if axes else squares) / count
@@ -221,7 +221,7 @@ def std(
     ddof: int = 0,
     keepdims: bool = False,
 ) -> Tensor:
-    """Standard deviation over axes, divided by the number of elements less ``ddof``.
+    """Standard deviation over axes, with the divisor number of elements minus ``ddof``.
 
     >>> mx.nd._internal._npi_std(mx.nd.array([[1, 3], [3, 9]]), axis=1).asnumpy()
     array([1., 3.], dtype=float32)
@@ -231,7 +231,7 @@ def std(
 
 @op("_npi_var", attributes_of=std, shape=reduced, outputs=("var",), total=2)
 def var(a: Tensor, **attrs: Any) -> Tensor:
-    """Variance over axes: mean square distance from the mean, with ``ddof`` fewer elements.
+    """Variance over axes, with the divisor number of elements minus ``ddof``.
 
     >>> mx.nd._internal._npi_var(mx.nd.array([[1, 3], [3, 9]]), axis=1).asnumpy()
     array([1., 9.], dtype=float32)
@@ -243,7 +243,7 @@ std.type_pattern = var.type_pattern = AttributeTypes(lambda dtype: dtype)
 
 
 def extreme(name: str, kernel: Callable, *aliases: str, word: str, result: str) -> Op:
-    """Declare a maximum or minimum; ties all have the whole gradient."""
+    """Declare a maximum or minimum; all ties get the full gradient."""
 
     def function(
         a: Tensor,
@@ -290,7 +290,7 @@ def _truth(kernel: Callable, data: Tensor, axis: Shape | None, keepdims: bool) -
 
 @op("_np_all", shape=reduced, types="T -> bool", names_single_input=True)
 def all_(data: Tensor, *, axis: Shape | None = None, keepdims: bool = False) -> Tensor:
-    """True where no element along the axes is 0.
+    """Whether no element along the axes is 0.
 
     >>> mx.nd._internal._np_all(mx.nd.array([[1, 0], [3, 4]]), axis=1).asnumpy()
     array([False,  True])
@@ -300,7 +300,7 @@ def all_(data: Tensor, *, axis: Shape | None = None, keepdims: bool = False) -> 
 
 @op("_np_any", "_np_sometrue", shape=reduced, types="T -> bool", names_single_input=True)
 def any_(data: Tensor, *, axis: Shape | None = None, keepdims: bool = False) -> Tensor:
-    """True where an element along the axes is not 0.
+    """Whether any element along the axes is not 0.
 
     >>> mx.nd._internal._np_any(mx.nd.array([[1, 0], [0, 0]]), axis=1).asnumpy()
     array([ True, False])
@@ -369,9 +369,9 @@ def average(
     Parameters
     ----------
     weights
-        Weight of each element, or of each place along the axis.
+        Weight of each element, or of each position along the axis.
     returned
-        Whether to return the sum of the weights too.
+        Whether to also return the sum of the weights.
     weighted
         Whether `weights` is given.
 
@@ -410,7 +410,7 @@ def _aligned_weights(a: Tensor, weights: Tensor, axis: Shape | None) -> Tensor:
     axes = axes_over(axis, a.ndim)
     if len(axes) != 1 or weights.ndim != 1 or weights.shape[0] != a.shape[axes[0]]:
         raise ShapeError(
-            f"_npi_average: weights of shape {list(weights.shape)} do not fit axis {axis} of "
+            f"_npi_average: weights of shape {list(weights.shape)} do not match axis {axis} of "
             f"{list(a.shape)}."
         )
     return weights.reshape([-1 if i in axes else 1 for i in range(a.ndim)])
@@ -426,9 +426,9 @@ def diff(a: Tensor, *, n: int = 1, axis: int = -1) -> Tensor:
     Parameters
     ----------
     n
-        How many times differences are taken.
+        Order of the differences.
     axis
-        The axis to work along; a negative one counts from the last.
+        Axis; a negative value counts from the last.
 
     >>> mx.nd._internal._npi_diff(mx.nd.array([1, 3, 2])).asnumpy()
     array([ 2., -1.], dtype=float32)
@@ -441,7 +441,7 @@ def diff(a: Tensor, *, n: int = 1, axis: int = -1) -> Tensor:
 
 @diff.infer_outputs
 def diff_shape(a: Shape | None, *, n: int, axis: int) -> Shape | None:
-    """One element fewer each time."""
+    """One element less per order."""
     if n < 0:
         raise MXNetError(f"_npi_diff: n must be non-negative, got {n}.")
     if a is None:
@@ -468,24 +468,24 @@ def ediff1d(
     to_begin_scalar: float | None = None,
     to_end_scalar: float | None = None,
 ) -> Tensor:
-    """Difference of neighbors in the flattened array, between numbers or arrays put around it.
+    """Differences of neighbors in the flattened array, with optional values at both ends.
 
     Parameters
     ----------
     input1
         The input array.
     input2
-        Array to put in front, or at the end if nothing stands in front.
+        Array to prepend, or to append if none is prepended.
     input3
-        Array to put at the end.
+        Array to append.
     to_begin_arr_given
-        Whether an array stands in front.
+        Whether an array is prepended.
     to_end_arr_given
-        Whether an array stands at the end.
+        Whether an array is appended.
     to_begin_scalar
-        Number to put in front.
+        Number to prepend.
     to_end_scalar
-        Number to put at the end.
+        Number to append.
 
     >>> mx.nd._internal._npi_ediff1d(mx.nd.array([1, 3]), to_end_scalar=9).asnumpy()
     array([2., 9.], dtype=float32)
@@ -504,7 +504,7 @@ def ediff1d(
 
 @ediff1d.infer_outputs
 def ediff1d_shape(*ins: Shape | None, **attrs: Any) -> Shape | None:
-    """Count the differences and what is put around them."""
+    """The number of differences and added values."""
     shapes = [s for s in ins if s is not None]
     target = 1 + attrs["to_begin_arr_given"] + attrs["to_end_arr_given"]
     if len(shapes) < target or any(UNKNOWN in s for s in shapes):
@@ -518,10 +518,10 @@ def ediff1d_shape(*ins: Shape | None, **attrs: Any) -> Shape | None:
 
 
 class CountTypes(TypePattern):
-    """The output has the dtype of the last input: the weights, or what is counted."""
+    """The output has the dtype of the last input: the weights or the data."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
-        """Infer the output by the last input."""
+        """Infer the output from the last input."""
         return ins, [ins[-1] or outs[0]]
 
 
@@ -534,7 +534,7 @@ class CountTypes(TypePattern):
 def bincount(
     data: Tensor, weights: Tensor | None = None, *, minlength: int = 0, has_weights: bool = False
 ) -> Tensor:
-    """Count how often each non-negative integer occurs, or sum the weights of each.
+    """Count each nonnegative integer, or sum its weights.
 
     Parameters
     ----------
@@ -543,7 +543,7 @@ def bincount(
     weights
         Weight of each integer.
     minlength
-        Least length of the result.
+        Minimum length of the result.
     has_weights
         Whether `weights` is given.
 
@@ -571,20 +571,20 @@ bincount.type_pattern = CountTypes(None)
 
 @bincount.infer_outputs
 def bincount_shape(*ins: Shape | None, **_: Any) -> Shape:
-    """How many is known only when it runs."""
+    """The length depends on values."""
     return (UNKNOWN,)
 
 
 @op("_npi_polyval")
 def polyval(p: Tensor, x: Tensor) -> Tensor:
-    """Value of a polynomial, whose coefficients start at the highest power.
+    """Evaluate a polynomial with coefficients from the highest power down.
 
     Parameters
     ----------
     p
         The coefficients, from the highest power down.
     x
-        Where to evaluate.
+        Points to evaluate at.
 
     >>> mx.nd._internal._npi_polyval(mx.nd.array([1, 2, 3]), mx.nd.array([0, 2])).asnumpy()
     array([ 3., 11.], dtype=float32)
@@ -600,7 +600,7 @@ def polyval(p: Tensor, x: Tensor) -> Tensor:
 
 @polyval.infer_outputs
 def polyval_shape(p: Shape | None, x: Shape | None) -> Shape | None:
-    """As the argument."""
+    """The output has the shape of the points."""
     return x
 
 
@@ -609,10 +609,10 @@ def _wide(dtype: torch.dtype) -> torch.dtype:
 
 
 class PercentileTypes(TypePattern):
-    """float64 of float64, float32 of everything else."""
+    """float64 for float64, float32 for other types."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
-        """Infer the output by the data."""
+        """Infer the output from the data."""
         return ins, outs if ins[0] is None else [_wide(ins[0])]
 
 
@@ -640,14 +640,14 @@ def percentile(
     keepdims: bool = False,
     q_scalar: float | None = None,
 ) -> Tensor:
-    """Percentiles over axes; those of an array ``q`` become the first axis.
+    """Percentiles over axes; with an array ``q`` they are the first axis.
 
     Parameters
     ----------
     q
         Percentiles between 0 and 100 as an array.
     interpolation
-        What to take between two elements: ``linear``, ``lower``, ``higher``, ``midpoint`` or
+        Interpolation between two elements: ``linear``, ``lower``, ``higher``, ``midpoint`` or
         ``nearest``.
     q_scalar
         One percentile between 0 and 100.
@@ -661,7 +661,7 @@ def percentile(
         q = torch.tensor(q_scalar, dtype=torch.float64, device=a.device)
     share = q.detach()
     if share.ndim > 1:
-        raise ShapeError(f"_npi_percentile: q has at most one axis, got {list(share.shape)}.")
+        raise ShapeError(f"_npi_percentile: q must have at most one axis, got {list(share.shape)}.")
     if not a.is_meta and not bool(((share >= 0) & (share <= 100)).all()):
         raise InvalidValue("_npi_percentile: percentile exceeds the valid range of 0 to 100.")
     axes = axes_over(axis, a.ndim)
@@ -674,7 +674,7 @@ def percentile(
 
 
 def _between(rows: Tensor, share: Tensor, interpolation: str) -> Tensor:
-    """Read sorted rows at shares of their length; the shares become the first axis."""
+    """Interpolate sorted rows at fractions of their length, which become the first axis."""
     size = rows.shape[-1]
     position = (share.double() / 100 * (size - 1)).reshape(-1)
     position = {
@@ -688,7 +688,7 @@ def _between(rows: Tensor, share: Tensor, interpolation: str) -> Tensor:
     high = (low + 1).clamp(max=size - 1)
     weight = (position - low).to(rows.dtype)
     out = rows[..., low] * (1 - weight) + rows[..., high] * weight
-    # NaN sorts to the end and is the answer wherever it occurs.
+    # NaN sorts last, and is the result of rows that contain it.
     out = torch.where(rows[..., -1:].isnan(), rows[..., -1:], out)
     return out.movedim(-1, 0)
 

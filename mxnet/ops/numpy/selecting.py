@@ -1,4 +1,4 @@
-"""NumPy's operators that choose elements by conditions and values."""
+"""NumPy's operators that select elements by conditions and values."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def _chosen(condition: Tensor) -> Tensor:
 
 @op("_npi_where", types="C T T -> T", shape=broadcast, without_gradient=("condition",))
 def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """Take from ``x`` where the condition is not 0, else from ``y``; all three broadcast.
+    """Select elements of ``x`` if the condition is not 0, else of ``y``; all three broadcast.
 
     Parameters
     ----------
     x
-        Taken where the condition is true.
+        Values for true conditions.
     y
-        Taken where it is false.
+        Values for false conditions.
 
     >>> x, y = mx.nd.array([1, 2]), mx.nd.array([3])
     >>> mx.nd._internal._npi_where(mx.nd.array([1, 0]), x, y).asnumpy()
@@ -40,14 +40,14 @@ def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 @op("_npi_where_lscalar", types="C T -> T", shape=broadcast, without_gradient=("condition",))
 def where_lscalar(condition: Tensor, x: Tensor, *, scalar: float = 0.0) -> Tensor:
-    """Take the number where the condition is not 0, else from ``x``.
+    """Select the number if the condition is not 0, else elements of ``x``.
 
     Parameters
     ----------
     x
-        Taken where the condition is false.
+        Values for false conditions.
     scalar
-        Taken where the condition is true.
+        Values for true conditions.
 
     >>> x = mx.nd.array([1, 2])
     >>> mx.nd._internal._npi_where_lscalar(mx.nd.array([1, 0]), x, scalar=9).asnumpy()
@@ -58,14 +58,14 @@ def where_lscalar(condition: Tensor, x: Tensor, *, scalar: float = 0.0) -> Tenso
 
 @op("_npi_where_rscalar", types="C T -> T", shape=broadcast, without_gradient=("condition",))
 def where_rscalar(condition: Tensor, y: Tensor, *, scalar: float = 0.0) -> Tensor:
-    """Take from ``y`` where the condition is not 0, else the number.
+    """Select elements of ``y`` if the condition is not 0, else the number.
 
     Parameters
     ----------
     y
-        Taken where the condition is true.
+        Values for true conditions.
     scalar
-        Taken where the condition is false.
+        Values for false conditions.
 
     >>> y = mx.nd.array([1, 2])
     >>> mx.nd._internal._npi_where_rscalar(mx.nd.array([1, 0]), y, scalar=9).asnumpy()
@@ -76,14 +76,14 @@ def where_rscalar(condition: Tensor, y: Tensor, *, scalar: float = 0.0) -> Tenso
 
 @op("_npi_where_scalar2", types="C -> float32", shape=same)
 def where_scalar2(condition: Tensor, *, x: float = 0.0, y: float = 0.0) -> Tensor:
-    """Take one number where the condition is not 0, else the other, in float32.
+    """Select one of two numbers by the condition, in float32.
 
     Parameters
     ----------
     x
-        Taken where the condition is true.
+        Values for true conditions.
     y
-        Taken where it is false.
+        Values for false conditions.
 
     >>> mx.nd._internal._npi_where_scalar2(mx.nd.array([1, 0]), x=2, y=3).asnumpy()
     array([2., 3.], dtype=float32)
@@ -93,7 +93,7 @@ def where_scalar2(condition: Tensor, *, x: float = 0.0, y: float = 0.0) -> Tenso
 
 
 def _mask(name: str, data: Tensor, mask: Tensor, start_axis: int) -> Tensor:
-    """Return the mask with an axis for each of the data's, after checking that it fits."""
+    """Return the mask with all axes of the data; raise if it does not match."""
     end = start_axis + mask.ndim
     if data.shape[start_axis:end] != mask.shape:
         raise ShapeError(
@@ -107,12 +107,12 @@ def _mask(name: str, data: Tensor, mask: Tensor, start_axis: int) -> Tensor:
 def boolean_mask_assign_scalar(
     data: Tensor, mask: Tensor, *, value: float = 0.0, start_axis: int = 0
 ) -> Tensor:
-    """Put a number where the mask is True; the mask covers axes from ``start_axis``.
+    """Assign a number to elements selected by the mask, which covers axes from ``start_axis``.
 
     Parameters
     ----------
     value
-        The number to put in.
+        The number.
 
     >>> x, mask = mx.nd.array([1, 2]), mx.nd.array([0, 1], dtype="bool")
     >>> mx.nd._internal._npi_boolean_mask_assign_scalar(x, mask, value=9).asnumpy()
@@ -126,12 +126,12 @@ def boolean_mask_assign_scalar(
 def boolean_mask_assign_tensor(
     data: Tensor, mask: Tensor, value: Tensor, *, start_axis: int = 0
 ) -> Tensor:
-    """Put the elements of ``value``, in order, where the mask is True.
+    """Assign the elements of ``value``, in order, to elements selected by the mask.
 
     Parameters
     ----------
     value
-        The elements to put in, in order.
+        The new elements, in order.
 
     >>> x, mask = mx.nd.array([1, 2, 3]), mx.nd.array([1, 0, 1], dtype="bool")
     >>> value = mx.nd.array([8, 9])
@@ -140,7 +140,7 @@ def boolean_mask_assign_tensor(
     """
     chosen = _mask("_npi_boolean_mask_assign_tensor", data, mask, start_axis)
     check_same_dtype("_npi_boolean_mask_assign_tensor", data, value)
-    if not data.ndim:  # torch has no indices of a scalar
+    if not data.ndim:  # torch does not support indices of a scalar
         return torch.where(chosen, value.reshape(()), data)
     positions = _chosen(mask).nonzero(as_tuple=True)
     output = data.clone()
@@ -177,19 +177,18 @@ def unique(
 ) -> Tensor | tuple[Tensor, ...]:
     """Return the sorted distinct elements, or slices along an axis.
 
-    On demand also the index of the first of each, the place of every element among the
-    distinct ones, and how often each occurs.
+    Optionally also returns first indices, inverse indices and counts.
 
     Parameters
     ----------
     return_index
-        Whether to return where each element first occurs.
+        Whether to return the first index of each unique element.
     return_inverse
-        Whether to return the index, among the distinct ones, of each element.
+        Whether to return the index of each element among the unique ones.
     return_counts
-        Whether to return how often each element occurs.
+        Whether to return the count of each unique element.
     axis
-        The axis whose slices are compared; None compares elements.
+        Axis of the slices to compare; None: compare elements.
 
     >>> mx.nd._internal._npi_unique(mx.nd.array([3, 1, 3])).asnumpy()
     array([1., 3.], dtype=float32)
@@ -217,7 +216,7 @@ def unique(
 def unique_shapes(
     data: Shape | None, *, return_inverse: bool, axis: int | None, **others: bool
 ) -> list[Shape] | None:
-    """Only the number of elements to place is known before it runs."""
+    """Only the number of inverse indices is known statically."""
     if data is None:
         return None
     along = (UNKNOWN,)
@@ -236,9 +235,9 @@ def share_memory(a: Tensor, b: Tensor) -> Tensor:
     Parameters
     ----------
     a
-        One array.
+        The first array.
     b
-        The other array.
+        The second array.
 
     >>> x = mx.nd.ones((2,))
     >>> mx.nd._internal._npi_share_memory(x, x).asnumpy()
@@ -258,7 +257,7 @@ def _overlap(a: Tensor, b: Tensor) -> bool:
 
 
 def _span(x: Tensor) -> tuple[int, int]:
-    """Return the addresses of the first byte and of the one behind the last."""
+    """Return the addresses of the first byte and one past the last."""
     reach = sum((n - 1) * s for n, s in zip(x.shape, x.stride(), strict=True))
     return x.data_ptr(), x.data_ptr() + (reach + 1) * x.element_size()
 

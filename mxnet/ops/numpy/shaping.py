@@ -1,4 +1,4 @@
-"""NumPy's operators that rearrange axes and sizes, join arrays, or take them apart."""
+"""NumPy's operators that change shapes, join and split arrays."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .families import PromotedTypes, promote
 
 @lru_cache(maxsize=4096)
 def reshape_target(shape: Shape, target: Shape) -> Shape:
-    """Return the wanted shape with its -1 filled in by the number of elements.
+    """Return the shape with -1 replaced by the inferred size.
 
     >>> reshape_target((2, 3), (-1,)), reshape_target((1, 1), ())
     ((6,), ())
@@ -68,7 +68,7 @@ def _reshaped(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
 @may_share
 @op("_np_reshape", shape=_reshaped)
 def reshape(a: Tensor, *, newshape: Shape, order: str = "C") -> Tensor:
-    """Give the array another shape of as many elements; one size may be -1.
+    """Change the shape of the array; one size may be -1 (inferred).
 
     >>> mx.nd._internal._np_reshape(mx.nd.zeros((2, 6)), newshape=(3, -1)).shape
     (3, 4)
@@ -88,12 +88,12 @@ def _np_transposed(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shap
 @may_share
 @op("_np_transpose", shape=_np_transposed)
 def transpose(a: Tensor, *, axes: Shape | None = None) -> Tensor:
-    """Put the axes into another order; without ``axes`` reverse them.
+    """Permute the axes, by default in reverse order.
 
     Parameters
     ----------
     axes
-        The new order of the axes; None reverses them.
+        The new order of the axes; None: reversed.
 
     >>> mx.nd._internal._np_transpose(mx.nd.zeros((2, 3, 4)), axes=(0, 2, 1)).shape
     (2, 4, 3)
@@ -109,12 +109,12 @@ transpose.variant("call")(permute_directly)
 @may_share
 @op("_np_squeeze")
 def squeeze(a: Tensor, *, axis: Shape | None = None) -> Tensor:
-    """Remove axes of size 1: all, or those given.
+    """Remove axes of size 1.
 
     Parameters
     ----------
     axis
-        The axes to remove; None removes all of size 1.
+        The axes to remove; None: all axes of size 1.
 
     >>> mx.nd._internal._np_squeeze(mx.nd.zeros((1, 2, 1))).shape
     (2,)
@@ -123,13 +123,13 @@ def squeeze(a: Tensor, *, axis: Shape | None = None) -> Tensor:
 
 
 def _removed_axes(shape: Shape, axis: Shape | None) -> list[int]:
-    """Return the axes that squeezing removes; a scalar may be squeezed along its axis 0 or -1."""
+    """Return the removed axes; a scalar may be squeezed along axis 0 or -1."""
     return [] if not shape and axis in ((0,), (-1,)) else _squeezed_axes(shape, axis)
 
 
 @squeeze.infer_outputs
 def squeeze_shape(a: Shape | None, *, axis: Shape | None) -> Shape | None:
-    """Leave the axes out."""
+    """Remove the axes."""
     if a is None or (axis is None and UNKNOWN in a):
         return None
     axes = _removed_axes(a, axis)
@@ -137,7 +137,7 @@ def squeeze_shape(a: Shape | None, *, axis: Shape | None) -> Shape | None:
 
 
 def _move_axes(ndim: int, source: Shape, destination: Shape) -> list[int]:
-    """Return the order of axes after moving some to other places."""
+    """Return the order of axes after moving some."""
     name = "_np_moveaxis"
     if len(source) != len(destination):
         raise ShapeError(f"{name}: source={source} and destination={destination} differ in length.")
@@ -155,14 +155,14 @@ def _move_axes(ndim: int, source: Shape, destination: Shape) -> list[int]:
 @may_share
 @op("_np_moveaxis")
 def moveaxis(a: Tensor, *, source: Shape, destination: Shape) -> Tensor:
-    """Move axes to other places; the rest keep their order.
+    """Move axes to new positions; the others keep their order.
 
     Parameters
     ----------
     source
-        Where the axes are.
+        Positions of the axes to move.
     destination
-        Where to move them.
+        New positions of these axes.
 
     >>> mx.nd._internal._np_moveaxis(mx.nd.zeros((2, 3, 4)), source=0, destination=-1).shape
     (3, 4, 2)
@@ -172,20 +172,20 @@ def moveaxis(a: Tensor, *, source: Shape, destination: Shape) -> Tensor:
 
 @moveaxis.infer_outputs
 def moveaxis_shape(a: Shape | None, *, source: Shape, destination: Shape) -> Shape | None:
-    """Put the sizes into the new order."""
+    """Permute the sizes."""
     return None if a is None else tuple(a[i] for i in _move_axes(len(a), source, destination))
 
 
 @op("_np_roll", shape=same, names_single_input=True)
 def roll(data: Tensor, *, shift: Shape | None = None, axis: Shape | None = None) -> Tensor:
-    """Move elements along axes, around the end; without an axis through the flattened array.
+    """Shift elements cyclically along axes, or in the flattened array.
 
     Parameters
     ----------
     shift
-        How many places to move, for each axis.
+        Number of positions to shift, for each axis.
     axis
-        The axes to roll; None rolls the flattened array.
+        The axes to roll; None: the flattened array.
 
     >>> mx.nd._internal._np_roll(mx.nd.array([1, 2, 3]), shift=1).asnumpy()
     array([3., 1., 2.], dtype=float32)
@@ -211,7 +211,7 @@ def flip(data: Tensor, *, axis: Shape | None) -> Tensor:
     Parameters
     ----------
     axis
-        The axes to reverse; None reverses all.
+        The axes to reverse; None: all.
 
     >>> mx.nd._internal._npi_flip(mx.nd.array([1, 2, 3]), axis=0).asnumpy()
     array([3., 2., 1.], dtype=float32)
@@ -238,7 +238,7 @@ def rot90(data: Tensor, *, k: int = 1, axes: Shape | None = None) -> Tensor:
     Parameters
     ----------
     k
-        How many times to rotate by 90 degrees; a negative number rotates the other way.
+        Number of rotations by 90 degrees; negative for the opposite direction.
     axes
         The two axes of the plane of rotation.
 
@@ -252,7 +252,7 @@ def rot90(data: Tensor, *, k: int = 1, axes: Shape | None = None) -> Tensor:
 
 @rot90.infer_outputs
 def rot90_shape(data: Shape | None, *, k: int, axes: Shape | None) -> Shape | None:
-    """Exchange two sizes if the number of turns is odd."""
+    """Exchange two sizes if the number of rotations is odd."""
     if data is None:
         return None
     first, second = _plane(len(data), axes)
@@ -262,12 +262,12 @@ def rot90_shape(data: Shape | None, *, k: int, axes: Shape | None) -> Shape | No
     return tuple(sizes)
 
 
-KEPT = -2  # in the shape to broadcast to: the size that the array has
+KEPT = -2  # code in the new shape: keep the size
 
 
 @op("_npi_broadcast_to")
 def broadcast_to(array: Tensor, *, shape: Shape = ()) -> Tensor:
-    """Repeat an array along new axes and those of size 1; where the shape has -2, sizes stay.
+    """Broadcast an array to a shape; -2 in the shape keeps the size.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def broadcast_to(array: Tensor, *, shape: Shape = ()) -> Tensor:
 
 @broadcast_to.infer_outputs
 def broadcast_to_shape(array: Shape | None, *, shape: Shape) -> Shape:
-    """The attribute, if the array fits into it."""
+    """The attribute, if the array can be broadcast to it."""
     sizes = array or ()
     if array is not None and KEPT in shape:
         front = len(shape) - len(sizes)
@@ -327,11 +327,11 @@ def _in_common_type(name: str, data: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 
 def join(name: str, data: tuple[Tensor, ...], axis: int) -> Tensor:
-    """Concatenate arrays that agree in all sizes but one."""
+    """Concatenate arrays along an axis."""
     data = _in_common_type(name, data)
     ndim = data[0].ndim
     for other in data:
-        if other.ndim != ndim:  # torch lets empty vectors pass
+        if other.ndim != ndim:  # torch accepts empty vectors
             raise ShapeError(
                 f"{name}: all arrays need the same number of axes, but got shapes "
                 f"{list(data[0].shape)} and {list(other.shape)}."
@@ -355,14 +355,14 @@ def _concatenate_shape(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, 
 
 @op("_npi_concatenate", count="num_args", shape=_concatenate_shape, outputs=("out",))
 def concatenate(*data: Tensor, axis: int | None = 0) -> Tensor:
-    """Join arrays along an axis; with ``axis=None`` their flattened elements.
+    """Concatenate arrays along an axis; with ``axis=None`` flattened.
 
     Parameters
     ----------
     axis
-        The axis to join along; a negative one counts from the last, None flattens the arrays.
+        Axis to concatenate along; a negative value counts from the last, None flattens the arrays.
     data
-        The arrays; they agree in all other axes.
+        The arrays; their other axes have the same sizes.
 
     >>> x = mx.nd.array([[1, 2]])
     >>> mx.nd._internal._npi_concatenate(x, x, axis=0).asnumpy()
@@ -382,12 +382,12 @@ def _concatenate_one_dtype(attrs: dict[str, Any], dtype: torch.dtype) -> Callabl
 
 @op("_npi_stack", count="num_args", shape=_stacked)
 def stack(*data: Tensor, axis: int = 0) -> Tensor:
-    """Join arrays of one shape along a new axis.
+    """Stack arrays of the same shape along a new axis.
 
     Parameters
     ----------
     data
-        The arrays, of one shape.
+        The arrays, of the same shape.
     axis
         Position of the new axis in the result.
 
@@ -431,7 +431,7 @@ def stacking(
     result: str,
     **options: Any,
 ) -> Op:
-    """Declare a join of arrays that first get the axes they lack."""
+    """Declare a concatenation that first adds missing axes."""
 
     def function(*data: Tensor) -> Tensor:
         grown = tuple(x.reshape(prepare(x.shape)) for x in data)
@@ -454,12 +454,12 @@ def stacking(
 
 for _op in (concatenate, stack):
     _op.type_pattern = PromotedTypes(None)
-stacking("_npi_vstack", _as_rows, lambda n: 0, "Join arrays as rows.", "(2, 2)")
+stacking("_npi_vstack", _as_rows, lambda n: 0, "Stack arrays as rows.", "(2, 2)")
 stacking(
     "_npi_hstack",
     _at_least_1d,
     lambda n: 0 if n == 1 else 1,
-    "Join arrays side by side: along axis 1, vectors along axis 0.",
+    "Stack arrays horizontally: along axis 1, vectors along axis 0.",
     "(4,)",
     outputs=("out",),
 )
@@ -467,17 +467,17 @@ stacking(
     "_npi_dstack",
     _in_depth,
     lambda n: 2,
-    "Join arrays along the third axis.",
+    "Stack arrays along the third axis.",
     "(1, 2, 2)",
     outputs=("out",),
 )
 stacking(
-    "_npi_column_stack", _as_columns, lambda n: 1, "Join vectors as columns of a matrix.", "(2, 2)"
+    "_npi_column_stack", _as_columns, lambda n: 1, "Stack vectors as columns of a matrix.", "(2, 2)"
 )
 
 
 class OwnTypes(TypePattern):
-    """Each output has the dtype of the input at its place."""
+    """Each output has the dtype of the input at its position."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
         """Infer in both directions."""
@@ -486,7 +486,7 @@ class OwnTypes(TypePattern):
 
 
 def at_least(dimensions: int, grow: Callable[[Shape], Shape], result: str) -> Op:
-    """Declare the operator that gives arrays at least so many axes."""
+    """Declare the operator that adds axes up to a minimum number."""
     name = f"_np_atleast_{dimensions}d"
 
     def function(*arys: Tensor, num_args: ArrayCount = 1) -> tuple[Tensor, ...] | Tensor:
@@ -522,14 +522,14 @@ def _parts(attrs: dict) -> int:
 _SPLIT = """    Parameters
     ----------
     indices
-        Where the parts begin, with 0 first.
+        Start of each part; the first is 0.
     axis
         Accepted for compatibility; the axis is fixed.
 """
 
 
 def splitting(name: str, axis_of: Callable[[int], int], least: int, doc: str) -> Op:
-    """Declare a split along a fixed axis, of arrays with at least so many axes."""
+    """Declare a split along a fixed axis, of arrays with a minimum number of axes."""
 
     def along(ndim: int) -> int:
         if ndim < least:

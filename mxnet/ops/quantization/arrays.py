@@ -1,4 +1,4 @@
-"""8-bit arrays with ranges: activated, pooled, reshaped, added, multiplied, joined, normalized."""
+"""Operators on 8-bit arrays with ranges, other than layers and conversions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def quantized_act(
     *,
     act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"],
 ) -> Ranged:
-    """Apply ``relu`` to an 8-bit array; the range stays.
+    """Apply ``relu`` to an 8-bit array; the range is unchanged.
 
     Parameters
     ----------
@@ -103,14 +103,14 @@ def quantized_pooling(
     max_data: Tensor,
     **attrs: Any,
 ) -> Ranged:
-    """Pool 8-bit images by their maximum or mean; the range stays.
+    """Max or average pooling of 8-bit images; the range is unchanged.
 
     Parameters
     ----------
     data
         8-bit integers of shape ``(batch, channels, height, width)``.
     pool_type
-        What to take of each window: ``max`` or ``avg``.
+        Type of pooling: ``max`` or ``avg``.
     p_value
         Exponent of ``lp`` pooling; not used here.
 
@@ -132,14 +132,14 @@ def quantized_pooling(
 def quantized_pooling_outputs(
     data: Shape | None, *_: Shape | None, **attrs: object
 ) -> list[Shape] | None:
-    """Infer how many windows there are."""
+    """Infer the number of windows."""
     out = pooling_output(data, **attrs)
     return None if out is None else [out, (1,), (1,)]
 
 
 @quantized_pooling.infer_inputs
 def quantized_pooling_inputs(*_: Shape | None, **attrs: object) -> dict[str, Shape]:
-    """Infer that a range has one number at each end."""
+    """Each end of a range has one element."""
     return {"min_data": (1,), "max_data": (1,)}
 
 
@@ -150,7 +150,7 @@ def quantized_pooling_inputs(*_: Shape | None, **attrs: object) -> dict[str, Sha
     quantizes=flatten,
 )
 def quantized_flatten(data: Tensor, min_data: Tensor, max_data: Tensor) -> Ranged:
-    """Make all axes but the first one; the range stays.
+    """Flatten all axes but the first; the range is unchanged.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def quantized_flatten_outputs(data: Shape | None, *_: Shape | None) -> list[Shap
 
 @quantized_flatten.infer_inputs
 def quantized_flatten_inputs(*_: Shape | None) -> dict[str, Shape]:
-    """Infer that a range has one number at each end."""
+    """Each end of a range has one element."""
     return {"min_data": (1,), "max_data": (1,)}
 
 
@@ -186,7 +186,7 @@ def real_values(data: Tensor, low: Tensor, high: Tensor) -> Tensor:
 
 
 def _narrow(real: Tensor, kind: EightBit, low: float, high: float) -> Ranged:
-    """Return real numbers as 8-bit ones of a calibrated range."""
+    """Quantize real numbers to 8 bits with a calibrated range."""
     end = max(abs(low), abs(high))
     integers = _round(real * (STEPS[kind] / end if end else 0.0), kind)
     ends = (-end, end) if kind == "int8" else (low, high)
@@ -195,7 +195,7 @@ def _narrow(real: Tensor, kind: EightBit, low: float, high: float) -> Ranged:
 
 
 class _SumTypes(TypePattern):
-    """32 bits; with a calibrated range 8 bits, unsigned if both arrays are."""
+    """32 bits; 8 bits with a calibrated range, unsigned if both arrays are."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
         """Infer the result from both arrays."""
@@ -225,7 +225,7 @@ def quantized_elemwise_add(
     min_calib_range: float | None = None,
     max_calib_range: float | None = None,
 ) -> Ranged:
-    """Add 8-bit arrays; the sum has 32 bits and a range that holds both, or 8 calibrated ones.
+    """Add 8-bit arrays; the result has 32 bits, or 8 bits with a calibrated range.
 
     Parameters
     ----------
@@ -238,9 +238,9 @@ def quantized_elemwise_add(
     rhs_max
         Largest number that `rhs` represents.
     min_calib_range
-        Not supported: leave it None.
+        Not supported; must be None.
     max_calib_range
-        Not supported: leave it None.
+        Not supported; must be None.
 
     >>> x, end = mx.nd.array([127], dtype="int8"), mx.nd.ones(1)
     >>> total, low, high = mx.nd.contrib.quantized_elemwise_add(x, x, -end, end, -end, end)
@@ -281,7 +281,7 @@ def quantized_elemwise_mul(
     max_calib_range: float | None = None,
     enable_float_output: bool = False,
 ) -> Ranged | Tensor:
-    """Multiply 8-bit arrays; the product has 32 bits, 8 calibrated ones, or is float32.
+    """Multiply 8-bit arrays; the result has 32 bits, 8 bits with a calibrated range, or is float32.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def quantized_elemwise_mul(
         return product
     if min_calib_range is not None and max_calib_range is not None:
         end = max(abs(min_calib_range), abs(max_calib_range))
-        # Like 1.9.1, this one drops fractions.
+        # As in 1.9.1, fractions are truncated.
         integers = (product * (HALF_STEPS["int8"] / end if end else 0.0)).trunc_().clamp_(-128, 127)
         return integers.to(torch.int8), product.new_tensor([-end]), product.new_tensor([end])
     end = range_step(lhs, lhs_min, lhs_max) * range_step(rhs, rhs_min, rhs_max) * INT32_STEPS
@@ -316,7 +316,7 @@ def _product_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Sha
 
 
 class _ProductTypes(TypePattern):
-    """32 bits; with a calibrated range 8 bits; or float32."""
+    """32 bits; 8 bits with a calibrated range; or float32."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
         """Infer the result from the attributes."""
@@ -350,7 +350,7 @@ class _JoinedTypes(TypePattern):
 
 
 def _joined_inputs(attrs: dict) -> list[str]:
-    """Return the arrays and then both ends of each, as MXNet calls them."""
+    """Return MXNet's input names: the arrays, then both ends of each range."""
     count = attrs["num_args"]
     ends = [f"arg{i}_{end}" for i in range(count) for end in ("min", "max")]
     return [*(f"arg{i}" for i in range(count)), *ends]
@@ -364,14 +364,14 @@ def _joined_inputs(attrs: dict) -> list[str]:
     quantizes=concat,
 )
 def quantized_concat(*data: Tensor, num_args: int, dim: int = 1) -> Ranged:
-    """Join 8-bit arrays; the result has the range that holds all of them.
+    """Concatenate 8-bit arrays; the range of the result covers all of them.
 
     Parameters
     ----------
     data
         The arrays, then both ends of the first one's range, of the second one's and so on.
     num_args
-        How many arrays are joined.
+        Number of arrays.
     dim
         The axis to join along.
 
@@ -429,7 +429,7 @@ def quantized_embedding(
     dtype: DType = torch.float32,
     sparse_grad: bool = False,
 ) -> Ranged:
-    """Look up a row of 8-bit weights for each index; the range stays.
+    """Look up rows of 8-bit weights; the range is unchanged.
 
     Parameters
     ----------
@@ -442,7 +442,7 @@ def quantized_embedding(
     output_dim
         Size of a row.
     dtype, sparse_grad
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> w, one = mx.nd.array([[1, 2], [3, 4]], dtype="int8"), mx.nd.ones(1)
     >>> mx.nd.contrib.quantized_embedding(mx.nd.array([1, 0]), w, -one, one, input_dim=2,
@@ -497,7 +497,7 @@ def quantized_batch_norm(
     min_calib_range: float | None = None,
     max_calib_range: float | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize 8-bit images by the moving statistics, to a calibrated range.
+    """Normalize 8-bit images by the running statistics, with a calibrated result range.
 
     Parameters
     ----------
@@ -510,13 +510,13 @@ def quantized_batch_norm(
     moving_var
         Variance of each channel.
     fix_gamma
-        Whether gamma counts as 1.
+        Whether gamma is fixed at 1.
     axis
         The axis of the channels.
     momentum, use_global_stats, output_mean_var
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
     min_calib_range, max_calib_range
-        The calibrated range of the result, which is needed.
+        The calibrated range of the result; required.
 
     >>> x, one = mx.nd.array([[[[127, 10]]]], dtype="int8"), mx.nd.ones(1)
     >>> mx.nd.contrib.quantized_batch_norm(x, one, one, 0 * one, one, -one, one,
@@ -527,7 +527,7 @@ def quantized_batch_norm(
     _check_ranges(NORM_NAME, min_data, max_data)
     if min_calib_range is None or max_calib_range is None:
         raise MXNetError(
-            f"{NORM_NAME}: min_calib_range and max_calib_range are needed; calibrate it."
+            f"{NORM_NAME}: min_calib_range and max_calib_range are required; calibrate it."
         )
     real = data.float() * range_step(data, min_data, max_data)
     shape = [1] * data.ndim
@@ -556,5 +556,5 @@ def quantized_batch_norm_inputs(
 def quantized_batch_norm_outputs(
     data: Shape | None, *_: Shape | None, **__: object
 ) -> list[Shape] | None:
-    """Infer that the result is like data."""
+    """The output has the shape of the data."""
     return None if data is None else [data, (1,), (1,)]

@@ -1,4 +1,4 @@
-"""Thresholds of least divergence: where to clip a distribution before quantizing it."""
+"""Calibration thresholds that minimize the KL divergence."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ...error import ShapeError
 from ..declare import op
 from .conversions import _check_dtype
 
-MIN_COUNT = 1e-4  # what an empty bin gets, so that divergences stay finite
-MAX_EXACT = 2**24  # float32 counts one by one up to here
-BATCH = 32  # thresholds that are tried at once
+MIN_COUNT = 1e-4  # value of an empty bin, so that divergences are finite
+MAX_EXACT = 2**24  # largest exact integer count in float32
+BATCH = 32  # number of thresholds per batch
 
 
 def least_divergence(
     hist: np.ndarray, edges: np.ndarray, quantized_bins: int
 ) -> tuple[float, float]:
-    """Return the threshold whose clipped, quantized distribution diverges least, and by how much.
+    """Return the threshold with the least divergence, and that divergence.
 
     >>> hist, edges = np.histogram(np.linspace(-1, 1, 9000), bins=801, range=(-1, 1))
     >>> 0.9 < least_divergence(hist, edges, 255)[0] <= 1
@@ -40,9 +40,10 @@ def least_divergence(
 class _Divergences:
     """Kullback-Leibler divergences of quantized from clipped distributions.
 
-    Like those of 1.9.1 they leave the first bin out of the quantized distribution, and add up
-    float32 numbers one by one: neighboring thresholds differ by less than what other orders round
-    away. NumPy adds the rows of a matrix so; each column is a distribution, with zeros beside it.
+    As in 1.9.1, the first bin of the quantized distribution is skipped and float32 numbers are
+    summed sequentially: neighboring thresholds differ by less than the rounding errors of other
+    orders. NumPy sums the rows of a matrix in this order; each column is a distribution, padded
+    with zeros.
     """
 
     def __init__(self, hist: np.ndarray, quantized_bins: int) -> None:
@@ -52,7 +53,7 @@ class _Divergences:
         self.filled = np.append(0, np.cumsum(hist != 0))
 
     def within(self, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-        """Return the divergences if what lies outside of bins is clipped; the widest is last."""
+        """Return the divergences for clipping outside of bins, the widest range last."""
         base, sizes = starts[-1], stops - starts
         begins, ends = starts - base, stops - base
         p, q = self._clipped(starts, stops), self._quantized(starts, stops)
@@ -61,7 +62,7 @@ class _Divergences:
         good = _smooth(p, empty, sizes) & _smooth(q, empty | (q == 0), sizes)
         _clear(p, begins, ends)
         _clear(q, begins, ends)
-        with np.errstate(all="ignore"):  # zeros beside the distributions
+        with np.errstate(all="ignore"):  # zero padding of the distributions
             p /= np.add.reduce(p, axis=0)
             q /= np.add.reduce(q, axis=0)
             np.divide(p, q, out=q)
@@ -71,7 +72,7 @@ class _Divergences:
         return np.where(good, np.add.reduce(p, axis=0), np.float32(np.inf))
 
     def _clipped(self, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-        """Return the bins with the counts outside of them in the first and the last."""
+        """Return the bins, with outside counts added to the first and last."""
         base = starts[-1]
         columns = np.repeat(self.hist[base : stops[-1], None], len(starts), axis=1)
         for column, (start, stop) in enumerate(zip(starts, stops, strict=True)):
@@ -83,7 +84,7 @@ class _Divergences:
         return columns
 
     def _quantized(self, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-        """Return the bins merged, each with its share of the counts."""
+        """Return the merged bins, each with its share of the counts."""
         base = starts[-1]
         rows = np.ones((len(starts), stops[-1] - base), np.float32)
         for row, (start, stop) in enumerate(zip(starts, stops, strict=True)):
@@ -115,7 +116,7 @@ def _clear(columns: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> None:
 def _smooth(
     counts: np.ndarray, empty: np.ndarray, sizes: int | np.ndarray, eps: float = MIN_COUNT
 ) -> np.ndarray:
-    """Give empty bins a little of the others, in place; return where there is enough to take."""
+    """Move a small amount from other bins to empty bins in place; return where that is possible."""
     n_empty = np.count_nonzero(empty, axis=0)
     n_filled = sizes - n_empty
     taken = np.float32(eps) * np.float32(n_empty) / np.float32(np.maximum(n_filled, 1))
@@ -125,7 +126,7 @@ def _smooth(
 
 
 def smooth_distribution(counts: np.ndarray, eps: float = MIN_COUNT) -> np.ndarray | None:
-    """Give empty bins a little of the others; None if there is nothing to take.
+    """Move a small amount from other bins to empty bins; None if not possible.
 
     >>> smooth_distribution(np.array([0, 2, 3], "float32"))
     array([1.00000e-04, 1.99995e+00, 2.99995e+00], dtype=float32)
@@ -143,16 +144,16 @@ def smooth_distribution(counts: np.ndarray, eps: float = MIN_COUNT) -> np.ndarra
 def calibrate_entropy(
     hist: Tensor, hist_edges: Tensor, *, num_quantized_bins: int = 255
 ) -> tuple[Tensor, Tensor]:
-    """Return the threshold whose clipped, quantized distribution diverges least from a histogram.
+    """Return the threshold that minimizes the KL divergence of the quantized distribution.
 
     Parameters
     ----------
     hist
-        Numbers of values in an odd number of bins around 0.
+        Histogram counts; the number of bins is odd and the bins are centered at 0.
     hist_edges
-        The ends of the bins, one more than bins.
+        Bin edges; one more than there are bins.
     num_quantized_bins
-        How many values the quantized distribution has.
+        Number of values of the quantized type.
 
     >>> values = np.linspace(-1, 1, 9000)
     >>> hist, edges = np.histogram(values, bins=801, range=(-1, 1))

@@ -1,8 +1,8 @@
-"""Quantize real numbers to 8 bits and back.
+"""Quantization to 8 bits and dequantization.
 
-A quantized array comes with two numbers, the range that it represents. Zero is always exact: the
-scale follows from the larger end of the range. Halves round to even; values out of range
-saturate. (Like 1.9.1, some operators use 127 and 255 steps, others 127.5 and 255.5.)
+A quantized array has a range of two numbers. Zero is exact: the scale is determined by the end of
+larger magnitude. Halves round to even; values out of range saturate. (As in 1.9.1, some operators
+use 127 and 255 steps, others 127.5 and 255.5.)
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ DTYPES = {"int8": torch.int8, "uint8": torch.uint8}
 STEPS = {"int8": 127.0, "uint8": 255.0}
 HALF_STEPS = {"int8": 127.5, "uint8": 255.5}
 INT32_STEPS = 2147483647.0
-# Layers and sums: MXNet's 127.5 and 255.5 steps of `quantize_v2` differ by less than half a step.
+# For layers and sums; MXNet's 127.5 and 255.5 steps of `quantize_v2` differ by less than half a
+# step.
 QUANTIZED_STEPS = {torch.int8: 127.5, torch.uint8: 255.5}
 LAYER_STEPS = {torch.int8: 127.0, torch.uint8: 255.0, torch.int32: INT32_STEPS}
 
 
 def _ranged(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    """The first output is like the data; ranges are single numbers."""
+    """The first output has the shape of the data; ranges have one element per end."""
     data = unify(ins[0], outs[0], "the output")
     return [data, *(r or (1,) for r in ins[1:])], [data, *[(1,)] * (len(outs) - 1)]
 
@@ -58,13 +59,13 @@ def _larger_end(low: Tensor, high: Tensor) -> Tensor:
 
 
 def range_step(data: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """Return the real number that one step of an integer array represents."""
+    """Return the step of an integer array."""
     _check_dtype("quantized layer", data, *LAYER_STEPS)
     return _larger_end(low, high) / LAYER_STEPS[data.dtype]
 
 
 def _scale(steps: float, end: Tensor) -> Tensor:
-    """Return how many steps a unit has; an empty range, of zeros only, has none."""
+    """Return the number of steps per unit; 0 for an empty range."""
     return torch.where(end > 0, steps / end, 0.0)
 
 
@@ -76,14 +77,14 @@ def _round(scaled: Tensor, kind: EightBit) -> Tensor:
 def quantize(
     data: Tensor, min_range: Tensor, max_range: Tensor, *, out_type: EightBit = "uint8"
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Quantize to 8 bits within a given range; also return the range that the result represents.
+    """Quantize to 8 bits within a given range; also return the range of the result.
 
     Parameters
     ----------
     min_range
-        Number that becomes the least of the 8-bit type, of shape ``(1,)``.
+        Lower end of the range, of shape ``(1,)``.
     max_range
-        Number that becomes the largest of the 8-bit type, of shape ``(1,)``.
+        Upper end of the range, of shape ``(1,)``.
     out_type
         The 8-bit type of the result.
 
@@ -103,7 +104,7 @@ def quantize(
 
 
 def chosen_type(out_type: EightBitOrAuto, low: float | None) -> EightBit:
-    """Choose unsigned where calibration saw no negative number."""
+    """Return uint8 if the calibrated minimum is not negative, else int8."""
     if out_type != "auto":
         return out_type
     return "uint8" if low is not None and low >= 0 else "int8"
@@ -126,10 +127,10 @@ def quantize_v2(
     min_calib_range: float | None = None,
     max_calib_range: float | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Quantize to 8 bits within a calibrated range, or else the range of the data itself.
+    """Quantize to 8 bits within a calibrated range, by default that of the data.
 
-    ``out_type="auto"`` is uint8 when the calibrated minimum is not negative, else int8. 8-bit
-    numbers pass as they are.
+    ``out_type="auto"`` is uint8 when the calibrated minimum is not negative, else int8. 8-bit data
+    is unchanged.
 
     >>> x = mx.nd.array([-1, 0, 0.5])
     >>> [y.asnumpy() for y in mx.nd.contrib.quantize_v2(x)[:2]]
@@ -153,7 +154,7 @@ def quantize_v2(
 def _pass_on(
     data: Tensor, kind: str, low: float | None, high: float | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return 8-bit numbers as they are, with their range."""
+    """Return 8-bit data unchanged, with its range."""
     if low is None or high is None:
         steps = QUANTIZED_STEPS[data.dtype]
         low, high = -steps if data.dtype is torch.int8 else 0.0, steps
@@ -201,7 +202,7 @@ def quantize_asym(
     min_calib_range: float | None = None,
     max_calib_range: float | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Quantize to ``data * scale + shift`` in 0 to 255, the ends of the range.
+    """Quantize the range of the data to 0..255: ``data * scale + shift``.
 
     >>> [y.asnumpy() for y in mx.nd.contrib.quantize_asym(mx.nd.array([-1, 0, 1.55]))]
     [array([  0, 100, 255], dtype=uint8), array([100.], dtype=float32), array([100.], dtype=float32)]
@@ -219,7 +220,7 @@ def quantize_asym(
 
 
 def _channel_ends(data: Tensor, channels: int) -> tuple[Tensor, Tensor]:
-    """Return the smallest and the largest number, of each channel if there are several."""
+    """Return minimum and maximum, per channel if there are several."""
     if channels == 1:
         return torch.aminmax(data)
     rows = data.transpose(0, 1).flatten(1)
@@ -236,9 +237,9 @@ def requantize(
     min_calib_range: float | None = None,
     max_calib_range: float | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Narrow 32-bit results to 8 bits, within a calibrated range or that of the data itself.
+    """Convert 32-bit results to 8 bits, within a calibrated range or that of the data.
 
-    The range of the 32-bit numbers may be one for each channel (the second axis).
+    The range of the 32-bit numbers may be per channel (axis 1).
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""8-bit operators whose ranges are known beforehand: arrays, layers and the weights of layers.
+"""8-bit operators with constant ranges.
 
 An 8-bit array of these operators is always uint8 and represents ``(q - zero) * step``; both numbers
-are attributes. `zero` is 0 where nothing is negative, else 128. Images are laid out channels last.
-Weights are 8-bit integers with a range (of all, or of each filter), or float32 numbers, which are
-normalized and quantized when a kernel is prepared (`mxnet/graph/quantization/kernels.py`).
+are attributes. `zero` is 0 for nonnegative arrays, else 128. Images are channels-last. Weights are
+8-bit integers with a range (joint, or per filter), or float32 numbers, which are normalized and
+quantized when a kernel is prepared (`mxnet/graph/quantization/kernels.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..tensor.joining import concat
 from .conversions import range_step
 
 EIGHT_BITS, SEVEN_BITS = 127.0, 63.0
-# Limits of oneDNN's variable under which its kernels do without VNNI, whatever the processor has.
+# Values of oneDNN's environment variable that disable VNNI.
 LIMITS_WITHOUT_VNNI = {"SSE41", "AVX", "AVX2", "AVX512_CORE"}
 
 
@@ -39,14 +39,14 @@ def has_vnni() -> bool:
     return limit.upper() not in LIMITS_WITHOUT_VNNI and bool(is_supported())
 
 
-# Without VNNI two products are added in 16 bits, which cannot overflow with 7-bit weights.
+# Without VNNI two products are added in 16 bits, which cannot overflow for 7-bit weights.
 HAS_VNNI = has_vnni()
 WEIGHT_STEPS = EIGHT_BITS if HAS_VNNI else SEVEN_BITS
 MAX_EXACT_WEIGHT = 128 if HAS_VNNI else 64
 
 
 class Weights(NamedTuple):
-    """What a layer computes with."""
+    """The weights of a layer."""
 
     integers: Tensor
     steps: Tensor
@@ -74,7 +74,7 @@ def stored_weights(
     min_bias: Tensor | None = None,
     max_bias: Tensor | None = None,
 ) -> Weights:
-    """Return weights that are integers already, with a range for all or for each filter."""
+    """Return integer weights, with a joint range or one per filter."""
     steps = range_step(weight, min_weight, max_weight).expand(weight.shape[0]).contiguous()
     if bias is None:
         return Weights(weight, steps, None)
@@ -83,7 +83,7 @@ def stored_weights(
 
 
 def quantized_weights(weight: Tensor, bias: Tensor | None, channel_wise: bool = True) -> Weights:
-    """Quantize float weights, each filter by its own range or all by one."""
+    """Quantize float weights by ranges per filter or a joint range."""
     largest = weight.abs().flatten(1).amax(1)
     if not channel_wise:
         largest = largest.amax().expand_as(largest)
@@ -101,17 +101,17 @@ except (AttributeError, RuntimeError):  # a torch without it
 
 
 def pack(real: Tensor, step: float, zero: int) -> Tensor:
-    """Round real numbers to steps."""
+    """Quantize real numbers."""
     scaled = real.mul(1 / step).round_()
     if zero != SIGNED_ZERO:
         scaled.add_(zero - SIGNED_ZERO)
-    # Torch converts to int8 much faster than to uint8.
+    # Conversion to int8 is much faster than to uint8.
     signed = scaled.clamp_(-SIGNED_ZERO, MAX_VALUE - SIGNED_ZERO).to(torch.int8)
     return signed.view(torch.uint8).bitwise_xor_(SIGNED_ZERO)
 
 
 def unpack(data: Tensor, step: float, zero: int) -> Tensor:
-    """Return the real numbers of an 8-bit array."""
+    """Dequantize an 8-bit array."""
     real = data.float()
     return (real.sub_(zero) if zero else real).mul_(step)
 
@@ -136,7 +136,7 @@ def int8_quantize(data: Tensor, *, step: float, zero: int) -> Tensor:
 
 @op("_fused_int8_dequantize", types="uint8 -> float32", shape=same, keeps_layout=True, fresh=True)
 def int8_dequantize(data: Tensor, *, step: float, zero: int) -> Tensor:
-    """Return the real numbers of an 8-bit array.
+    """Dequantize an 8-bit array.
 
     >>> x = mx.nd.array([28, 128, 178], dtype="uint8")
     >>> mx.nd._internal._fused_int8_dequantize(x, step=0.5, zero=128).asnumpy()
@@ -160,7 +160,7 @@ def _with_range(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]
 def int8_with_range(
     data: Tensor, *, end: float, zero: int, out_type: str = "int8", low: float = 0.0
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return an 8-bit array as MXNet's operators take it: int8 or uint8, and its range.
+    """Convert an 8-bit array to the form of MXNet's operators: int8 or uint8, and its range.
 
     >>> x = mx.nd.array([1, 128, 255], dtype="uint8")
     >>> [y.asnumpy() for y in mx.nd._internal._fused_int8_with_range(x, end=2, zero=128)]
@@ -196,7 +196,7 @@ def int8_pooling(
     count_include_pad: bool | None = None,
     zero: int,
 ) -> Tensor:
-    """Pool 8-bit images by their maximum or mean; step and zero stay.
+    """Max or average pooling of 8-bit images; step and zero are unchanged.
 
     >>> x = mx.nd.array([[[[3, 4, 6, 7]]]], dtype="uint8")
     >>> mx.nd._internal._fused_int8_pooling(x, kernel=(1, 2), stride=(1, 2), zero=0).asnumpy()
@@ -218,7 +218,7 @@ def int8_pooling(
 
 @int8_pooling.infer_outputs
 def int8_pooling_output(data: Shape | None, **attrs: object) -> Shape | None:
-    """Infer how many windows there are."""
+    """Infer the number of windows."""
     return pooling_output(data, **{**attrs, "layout": None})
 
 
@@ -259,7 +259,7 @@ def int8_concat(
     step: float,
     zero: int,
 ) -> Tensor:
-    """Join 8-bit arrays; those with other steps than the result's are rounded to it.
+    """Concatenate 8-bit arrays; those with a different step are requantized.
 
     >>> x = mx.nd.array([[128, 130]], dtype="uint8")
     >>> mx.nd._internal._fused_int8_concat(x, x, num_args=2, dim=1, steps=(1, 0.5), zeros=(128, 128),
@@ -296,7 +296,7 @@ def convolution_weights(
     var: Tensor | None = None,
     **attrs: Any,
 ) -> Weights:
-    """Return the integers, steps and bias that a convolution computes with."""
+    """Return the integers, steps and bias of a convolution."""
     if attrs["stored"]:
         assert min_weight is not None and max_weight is not None
         return stored_weights(weight, bias, min_weight, max_weight, min_bias, max_bias)
@@ -316,7 +316,7 @@ def dense_weights(
     max_bias: Tensor | None,
     **attrs: Any,
 ) -> Weights:
-    """Return the integers, steps and bias that a linear transformation computes with."""
+    """Return the integers, steps and bias of a linear transformation."""
     if attrs["stored"]:
         assert min_weight is not None and max_weight is not None
         return stored_weights(weight, bias, min_weight, max_weight, min_bias, max_bias)
@@ -338,7 +338,7 @@ def _finish(real: Tensor, relu: bool, out_type: str, step: float, zero: int) -> 
     types="uint8 A float32 -> @out_type",
     shape=fused_shapes,
     layout="channels_last",
-    fresh=True,  # or an array that it owns, which nothing reads any more
+    fresh=True,  # or an owned array without later consumers
 )
 def int8_convolution(
     data: Tensor,
@@ -376,10 +376,9 @@ def int8_convolution(
     out_step: float = 1.0,
     out_zero: int = 0,
 ) -> Tensor:
-    """Convolve 8-bit images, add others to the result, activate it and round it to 8 bits.
+    """Compute an 8-bit convolution with optional addition, activation and quantized result.
 
-    `owns_other` says that nothing reads the array that is added afterward, so that it may be
-    written over.
+    `owns_other`: the added array has no later consumers and may be overwritten.
 
     >>> x, w = mx.nd.array([[[[100, 2]]]], dtype="uint8"), mx.nd.array([[[[64]]]], dtype="int8")
     >>> one = mx.nd.ones(1)
@@ -439,7 +438,7 @@ def int8_dense(
     out_step: float = 1.0,
     out_zero: int = 0,
 ) -> Tensor:
-    """Apply a linear transformation to 8-bit data, activate the result and round it to 8 bits.
+    """Compute an 8-bit linear transformation with activation and quantized result.
 
     >>> x, w = mx.nd.array([[100, 2]], dtype="uint8"), mx.nd.array([[127, 0]], dtype="int8")
     >>> one = mx.nd.ones(1)

@@ -1,4 +1,4 @@
-"""The 8-bit LSTM: data and hidden states share one scale, each row of weights has its own."""
+"""The 8-bit LSTM: data and hidden states share a scale, each row of weights has its own."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ def quantized_rnn(
 ) -> Tensor | tuple[Tensor, ...]:
     """Run LSTM layers over 8-bit sequences; results are float32.
 
-    Hidden states are rounded to the scale of the data between steps and layers, so data should
-    cover -1 to 1. Weights are float32 and are rounded to 8 bits, each row by its largest number in
+    Hidden states are quantized with the scale of the data between steps and layers, so data should
+    cover -1 to 1. Weights are float32 and quantized to 8 bits, each row by its largest magnitude in
     both directions.
 
     Parameters
     ----------
     data
-        Unsigned sequences of shape ``(time, batch, features)``, as `quantize_asym` makes them.
+        Unsigned sequences of shape ``(time, batch, features)``, the result of `quantize_asym`.
     parameters
         All weights, then all biases, as one float32 vector in the order of `RNN`.
     state, state_cell
         Initial hidden and cell states of shape ``(layers * directions, batch, state_size)``.
     data_scale, data_shift
-        What `quantize_asym` returned: data is ``x * data_scale + data_shift``.
+        Scale and shift of `quantize_asym`: data is ``x * data_scale + data_shift``.
     mode
         Must be ``'lstm'``.
     p
-        Not used: there is no dropout in prediction.
+        Not used: there is no dropout in inference.
     projection_size, use_sequence_length, lstm_state_clip_min, lstm_state_clip_max
         Not supported, as in MXNet.
     lstm_state_clip_nan
         Not used.
     quantized
-        Not used; MXNet's files have it.
+        Not used; for compatibility with MXNet's files.
 
     >>> x, low, high = mx.nd.contrib.quantize_asym(mx.nd.array([[[-1, 1]]]))
     >>> w, h = mx.nd.ones(4 * (2 + 1 + 2)), mx.nd.zeros((1, 1, 1))
@@ -92,7 +92,7 @@ def quantized_rnn(
 
 
 class _Scale:
-    """How data and hidden states are kept: ``x * scale + shift`` in 0 to 255."""
+    """The scale of data and hidden states: ``x * scale + shift`` in 0 to 255."""
 
     def __init__(self, scale: Tensor, shift: Tensor) -> None:
         self._scale, self._shift = scale.reshape(()), shift.reshape(())
@@ -106,7 +106,7 @@ class _Scale:
 
 
 def _rounded_rows(matrices: list[list[Tensor]]) -> list[Tensor]:
-    """Return the weights of each direction side by side, rounded to 8 bits of the same step."""
+    """Return the weights of both directions, quantized to 8 bits with the same steps."""
     joined = [torch.cat(pair, 1) for pair in matrices]
     largest = torch.cat(joined, 1).abs().amax(1, keepdim=True)
     step = torch.where(largest > 0, largest / STEPS, 1.0)
@@ -116,7 +116,7 @@ def _rounded_rows(matrices: list[list[Tensor]]) -> list[Tensor]:
 def _layer(
     x: Tensor, rows: Tensor, bias: Tensor, h: Tensor, c: Tensor, scale: _Scale
 ) -> tuple[Tensor, Tensor]:
-    """Return the rounded hidden states of all steps, and the last cell state."""
+    """Return the quantized hidden states of all steps, and the final cell state."""
     w_input, w_hidden = rows.split([x.shape[-1], h.shape[-1]], 1)
     gates, outs = torch.nn.functional.linear(x, w_input, bias), []
     h = scale.rounded(h)

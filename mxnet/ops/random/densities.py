@@ -1,7 +1,7 @@
-"""Densities of the distributions in `random`, of whole arrays of samples.
+"""Densities of the distributions in `random`, for arrays of samples.
 
-Parameters have the leading axes of the samples; each applies to all samples behind its own
-element. Discrete samples carry no gradient.
+Parameters have the leading axes of the samples; each element applies to all samples at its
+position. Discrete samples have no gradient.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LogDensity = Callable[..., Tensor]
 
 
 def _uniform(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    # MXNet does not ask whether the sample lies between them.
+    # MXNet does not check whether the sample is in the interval.
     return -torch.log(high - low) + torch.zeros_like(x)
 
 
@@ -32,7 +32,7 @@ def _normal(x: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
 
 
 def _gamma(x: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
-    """`beta` is the rate here, although samplers take it as the scale."""
+    """`beta` is the rate here, but the scale in samplers."""
     return alpha * torch.log(beta) + (alpha - 1) * torch.log(x) - beta * x - torch.lgamma(alpha)
 
 
@@ -66,7 +66,7 @@ def _check(name: str, sample: Tensor, parameters: tuple[Tensor, ...]) -> None:
         check_same_dtype(name, sample, other)
         if other.shape != first.shape:
             raise ShapeError(
-                f"{name}: parameters must have one shape, but got {list(first.shape)} and "
+                f"{name}: parameters must have the same shape, but got {list(first.shape)} and "
                 f"{list(other.shape)}."
             )
 
@@ -74,7 +74,7 @@ def _check(name: str, sample: Tensor, parameters: tuple[Tensor, ...]) -> None:
 def _density(
     name: str, logarithm: LogDensity, *parameters: str, discrete: bool, doc: str, example: str
 ) -> Op:
-    """Declare the density of a distribution of single numbers."""
+    """Declare the density of a univariate distribution."""
     full = f"_random_pdf_{name}"
 
     def function(sample: Tensor, *given: Tensor, is_log: bool = False) -> Tensor:
@@ -82,8 +82,8 @@ def _density(
         leading = given[0].shape
         if sample.shape[: len(leading)] != leading:
             raise ShapeError(
-                f"{full}: parameters of {list(leading)} need samples whose shape begins so, but "
-                f"got {list(sample.shape)}."
+                f"{full}: parameters of {list(leading)} need samples whose shape starts with it, "
+                f"but got {list(sample.shape)}."
             )
         aligned = (*leading, *(1 for _ in sample.shape[len(leading) :]))
         x = sample.detach() if discrete else sample
@@ -111,7 +111,7 @@ def _density(
 def _set_signature(
     function: Callable, name: str, doc: str, example: str, parameters: tuple[str, ...]
 ) -> Callable:
-    """Name the inputs for `op`, and make the docstring."""
+    """Set the input names for `op` and the docstring."""
     kinds = inspect.Parameter
     inputs = ("sample", *parameters)
     function.__signature__ = inspect.Signature(
@@ -134,7 +134,7 @@ _density(
     "low",
     "high",
     discrete=False,
-    doc="Give the density ``1 / (high - low)``, wherever the sample lies.",
+    doc="Return the density ``1 / (high - low)`` for all samples, also outside the interval.",
     example="nd.array([[1.0]]), nd.array([0.0]), nd.array([2.0]) -> array([[0.5]], dtype=float32)",
 )
 _density(
@@ -143,7 +143,7 @@ _density(
     "mu",
     "sigma",
     discrete=False,
-    doc="Give the density of a normal distribution of mean `mu` and deviation `sigma`.",
+    doc="Return the density of a normal distribution with mean `mu` and deviation `sigma`.",
     example=_ONE + ", nd.array([1.0]) -> array([[0.3989423]], dtype=float32)",
 )
 _density(
@@ -152,7 +152,7 @@ _density(
     "alpha",
     "beta",
     discrete=False,
-    doc="Give the density of a gamma distribution of shape `alpha` and rate `beta`.",
+    doc="Return the density of a gamma distribution with shape `alpha` and rate `beta`.",
     example=_ONE + ", nd.array([1.0]) -> array([[0.36787945]], dtype=float32)",
 )
 _density(
@@ -160,7 +160,7 @@ _density(
     _exponential,
     "lam",
     discrete=False,
-    doc="Give the density ``lam exp(-lam x)``.",
+    doc="Return the density of an exponential distribution: ``lam exp(-lam x)``.",
     example=_ONE + " -> array([[0.36787945]], dtype=float32)",
 )
 _density(
@@ -168,7 +168,7 @@ _density(
     _poisson,
     "lam",
     discrete=True,
-    doc="Give the probability of a count in a Poisson distribution of mean `lam`.",
+    doc="Return the probability of a count in a Poisson distribution with mean `lam`.",
     example=_ONE + " -> array([[0.36787945]], dtype=float32)",
 )
 _density(
@@ -177,7 +177,7 @@ _density(
     "k",
     "p",
     discrete=True,
-    doc="Give the probability of so many failures before `k` successes of probability `p`.",
+    doc="Return the probability of a number of failures before `k` successes of probability `p`.",
     example=_ONE + ", nd.array([0.5]) -> array([[0.25]], dtype=float32)",
 )
 _density(
@@ -186,14 +186,14 @@ _density(
     "mu",
     "alpha",
     discrete=True,
-    doc="Give the probability of a count of mean `mu` and dispersion `alpha`.",
+    doc="Return the probability of a count in a negative binomial distribution (`mu`, `alpha`).",
     example=_ONE + ", nd.array([1.0]) -> array([[0.25]], dtype=float32)",
 )
 
 
 @op("_random_pdf_dirichlet", "random_pdf_dirichlet", precision="widest")
 def random_pdf_dirichlet(sample: Tensor, alpha: Tensor, *, is_log: bool = False) -> Tensor:
-    """Give the density of a Dirichlet distribution, whose samples lie on the last axis.
+    """Return the density of a Dirichlet distribution, with samples along the last axis.
 
     >>> mx.nd.random_pdf_dirichlet(nd.array([[0.5, 0.5]]), nd.array([[1.0, 1.0]])).asnumpy()
     array([1.], dtype=float32)
@@ -203,7 +203,7 @@ def random_pdf_dirichlet(sample: Tensor, alpha: Tensor, *, is_log: bool = False)
     leading, extra = alpha.shape[:-1], sample.ndim - alpha.ndim
     if sample.shape[: len(leading)] != leading or sample.shape[-1] != alpha.shape[-1]:
         raise ShapeError(
-            f"{name}: alpha of {list(alpha.shape)} does not fit samples of {list(sample.shape)}."
+            f"{name}: alpha of {list(alpha.shape)} does not match samples of {list(sample.shape)}."
         )
     aligned = (*leading, *(1 for _ in range(extra)), alpha.shape[-1])
     result = _dirichlet(sample, alpha.reshape(aligned))

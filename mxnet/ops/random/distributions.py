@@ -1,10 +1,10 @@
-"""Samplers of distributions, integers, choices and orders.
+"""Samplers of distributions, random integers, choices and permutations.
 
 They draw from torch's default generator of the device, which `mx.random.seed` seeds.
-A distribution is declared once, as a row: ``draw(blank, *parameters)`` fills or replaces a blank
-tensor, with parameters as numbers or as tensors that broadcast to it. Each row makes three
-operators: ``_random_x`` (numbers), ``_random_x_like`` and ``_sample_x`` (arrays of parameters,
-each of which gives `shape` samples). Samples carry no gradient to parameters.
+Each distribution is declared once: ``draw(blank, *parameters)`` fills or replaces a blank tensor,
+with parameters as numbers or broadcast tensors. Three operators are derived: ``_random_x``
+(numbers), ``_random_x_like`` and ``_sample_x`` (arrays of parameters, with `shape` samples for each
+element). Parameters get no gradient.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ MaybeFloat: TypeAlias = FloatDType | None
 Number = float | Tensor
 
 
-# -- how to draw --------------------------------------------------------------------------------
+# -- sampling functions
+# --------------------------------------------------------------------------------
 
 
 def _uniform(blank: Tensor, low: Any, high: Any) -> Tensor:
@@ -52,7 +53,7 @@ def _exponential(blank: Tensor, lam: Number) -> Tensor:
 
 
 def _wide(blank: Tensor, value: Number) -> Tensor:
-    """Return a parameter for every sample, in a type that has kernels for all distributions."""
+    """Broadcast a parameter to the samples, in a type supported by all kernels."""
     dtype = torch.promote_types(blank.dtype, torch.float32)
     if isinstance(value, Tensor):
         return value.to(dtype).expand(blank.shape)
@@ -67,7 +68,7 @@ def _standard_gamma(alpha: Tensor) -> Tensor:
 
 
 def _poisson_of(rate: Tensor) -> Tensor:
-    # Torch refuses a bad rate on the CPU, and loses the whole device on CUDA.
+    # Torch raises for an invalid rate on the CPU, and breaks the whole device on CUDA.
     regular = (rate >= 0) & (rate < 1e15)
     drawn = torch.poisson(torch.where(regular, rate, 0.0))
     return torch.where(regular, drawn, math.nan)
@@ -97,14 +98,14 @@ def _generalized_negative_binomial(blank: Tensor, mu: Number, alpha: Number) -> 
 
 
 class Demand(NamedTuple):
-    """What numbers must fulfill, and how to say it."""
+    """A constraint on parameters, and its error text."""
 
     holds: Callable[..., bool]
     text: str
 
 
 class Distribution(NamedTuple):
-    """One row: MXNet's names and defaults of the parameters, and of their arrays."""
+    """A distribution: MXNet's names and defaults of parameters, and names of their arrays."""
 
     name: str
     numbers: dict[str, float]
@@ -115,7 +116,7 @@ class Distribution(NamedTuple):
     aliases: tuple[str, ...] = ()
 
     def check(self, name: str, *values: float) -> None:
-        """Raise unless the parameters make a distribution."""
+        """Raise unless the parameters are valid."""
         for demand in self.demands:
             if not demand.holds(*values):
                 numbers = ", ".join(f"{k}={v:g}" for k, v in zip(self.numbers, values, strict=True))
@@ -129,7 +130,7 @@ DISTRIBUTIONS = (
         ("low", "high"),
         _uniform,
         (Demand(lambda low, high: low <= high, "low must be less or equal to high"),),
-        "evenly from [`low`, `high`)",
+        "uniformly from [`low`, `high`)",
         ("uniform",),
     ),
     Distribution(
@@ -193,11 +194,11 @@ DISTRIBUTIONS = (
 )
 
 
-# -- from a row to operators --------------------------------------------------------------------
+# -- derived operators --------------------------------------------------------------------
 
 
 def check_float(name: str, dtype: torch.dtype) -> None:
-    """Raise unless an input of this type has numbers of floating point."""
+    """Raise unless the type is floating-point."""
     if not dtype.is_floating_point:
         raise DTypeError(
             f"Invalid Input: '{dtypes.to_name(dtype)}', valid values are: {{'float16', "
@@ -206,9 +207,9 @@ def check_float(name: str, dtype: torch.dtype) -> None:
 
 
 def needed_shape(name: str, shape: Shape | None) -> Shape:
-    """Return the shape; none is an error."""
+    """Return the shape; raise if it is None."""
     if shape is None:
-        raise ShapeError(f"{name}: the shape of the output is not known. Give shape=...")
+        raise ShapeError(f"{name}: the shape of the output is unknown. Pass shape=...")
     return shape
 
 
@@ -236,7 +237,7 @@ def _no_gradient(grad: Any, out: Any, *inputs: Tensor, **_: Any) -> tuple:
 
 
 def given_shape(*_: Any, shape: Shape | None, **attrs: Any) -> Shape | None:
-    """Infer the shape of the output: the attribute."""
+    """The output has the shape of the attribute."""
     return shape
 
 
@@ -333,7 +334,7 @@ def _array_operator(row: Distribution) -> Op:
         f"sample_{row.name}",
         types="float32 -> @dtype",
         random=True,
-        head_gradient=len(row.arrays) > 1,  # as in MXNet, of one parameter nothing flows back
+        head_gradient=len(row.arrays) > 1,  # as in MXNet, a single parameter gets no gradient
     )
     operator = declare(_set_signature(function, name, doc, row.arrays, attributes))
     operator.gradient(_no_gradient)
@@ -374,7 +375,7 @@ def random_randint(
     dtype: IntegerDType | None = None,
     run: OpContext,
 ) -> Tensor:
-    """Draw integers evenly from [`low`, `high`), as int32 or int64.
+    """Draw integers uniformly from [`low`, `high`), as int32 or int64.
 
     Parameters
     ----------
@@ -403,7 +404,7 @@ def random_randint(
 
 
 class _WholeNumbers(TypePattern):
-    """The type that is asked for, by default int32."""
+    """The requested type, by default int32."""
 
     def _read(self, word: str, bound: dict, attrs: dict) -> torch.dtype | None:
         return attrs.get("dtype") or torch.int32
@@ -423,10 +424,10 @@ random_randint.type_pattern = _WholeNumbers("-> @dtype")
 def sample_multinomial(
     data: Tensor, *, shape: Shape = (), get_prob: bool = False, dtype: NumberDType = torch.int32
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Draw indices by the probabilities on the last axis, which need not sum to one.
+    """Draw indices with the (unnormalized) probabilities on the last axis.
 
-    With `get_prob` also return the logarithm of the probability of what was drawn; its gradient
-    makes REINFORCE.
+    With `get_prob` also return the log probabilities of the drawn indices, whose gradient is used
+    in REINFORCE.
 
     Parameters
     ----------
@@ -435,7 +436,7 @@ def sample_multinomial(
     shape
         Shape of the samples drawn from each distribution.
     get_prob
-        Whether to return the logarithm of the drawn probabilities too.
+        Whether to also return the log probabilities of the drawn indices.
     dtype
         Data type of the indices.
 
@@ -473,7 +474,7 @@ def _multinomial_shape(data: Shape | None, *, shape: Shape, **_: Any) -> Shape |
 
 @op("_shuffle", "shuffle", "_npi_shuffle", shape=same, bfloat16="any", random=True)
 def shuffle(data: Tensor) -> Tensor:
-    """Put the entries along the first axis into random order.
+    """Shuffle the elements along the first axis.
 
     >>> sorted(mx.nd.shuffle(nd.array([3, 1, 2])).asnumpy().tolist())
     [1.0, 2.0, 3.0]
@@ -488,16 +489,16 @@ def shuffle(data: Tensor) -> Tensor:
 def sample_unique_zipfian(
     *, range_max: int, shape: Shape | None = None, run: OpContext
 ) -> tuple[Tensor, Tensor]:
-    """Draw rows of different classes by ``P(k) = log((k + 2) / (k + 1)) / log(range_max + 1)``.
+    """Draw unique classes with ``P(k) = log((k + 2) / (k + 1)) / log(range_max + 1)``.
 
-    Also return how many draws with replacement each row took.
+    Also return the number of draws with replacement for each row.
 
     Parameters
     ----------
     range_max
         Number of classes.
     shape
-        Rows and classes in a row.
+        Number of rows, and of classes per row.
 
     >>> classes, tries = mx.nd._internal._sample_unique_zipfian(range_max=4, shape=(1, 4))
     >>> sorted(classes.asnumpy()[0].tolist())
@@ -510,15 +511,15 @@ def sample_unique_zipfian(
         raise AttributeConversionError(
             f"{name}: cannot draw {shape[1]} different classes out of {range_max}."
         )
-    # Where most classes are wanted, repeated draws would hardly find the last ones.
+    # If most classes are requested, repeated draws would be slow.
     by = _unique_by_clocks if range_max <= 32 * shape[1] else _unique_by_draws
     return by(range_max, *shape, run.device)
 
 
 def _unique_by_clocks(classes: int, rows: int, count: int, device: torch.device) -> tuple:
-    """Let each class first come after an exponential time of its rate; the earliest are drawn.
+    """Draw an exponential arrival time for each class, and select the earliest classes.
 
-    Up to the last of them, a class that came already comes again as a Poisson process.
+    Repeated arrivals up to the last selected class are Poisson-distributed.
     """
     numbers = torch.arange(classes, dtype=widest_float(device), device=device)
     rate = torch.log1p(1 / (numbers + 1)) / math.log(classes + 1)
@@ -529,7 +530,7 @@ def _unique_by_clocks(classes: int, rows: int, count: int, device: torch.device)
 
 
 def _unique_by_draws(classes: int, rows: int, count: int, device: torch.device) -> tuple:
-    """Draw with replacement, more and more, until each row has enough different classes."""
+    """Draw with replacement until each row has enough different classes."""
     pool = torch.empty((rows, 0), dtype=torch.int64, device=device)
     while True:
         more = max(64, 2 * count, pool.shape[1])
@@ -544,7 +545,7 @@ def _unique_by_draws(classes: int, rows: int, count: int, device: torch.device) 
 
 
 def _is_first(pool: Tensor) -> Tensor:
-    """Return which elements of each row did not occur before in it."""
+    """Return a mask of the first occurrences in each row."""
     ordered, origin = pool.sort(dim=1, stable=True)
     new = torch.ones_like(pool, dtype=torch.bool)
     new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]

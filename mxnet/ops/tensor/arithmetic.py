@@ -1,11 +1,10 @@
-"""Arithmetic of two arrays, or of an array and a number, and comparisons.
+"""Arithmetic and comparisons of two arrays, or of an array and a number.
 
-Each operation comes in MXNet's forms: broadcasting, same-shape, with a number, and with the
-number first. The same kernel serves them all. Comparisons and logic return 1 where true, 0 where
-not, in the operands' own dtype.
+Each operation has MXNet's forms: broadcasting, same-shape, with a number, and with the number
+first. All forms share a kernel. Comparisons and logic return 1 or 0 in the operands' dtype.
 
 Operator overloads (``x + y``), functions (`mx.nd.add`) and mixed precision are derived from
-`OPERATIONS`; nothing else lists these operators.
+`OPERATIONS`.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ from ..shapes import same
 
 
 def divide(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """Divide; integers are cut toward zero."""
+    """Divide; integer quotients are truncated."""
     if lhs.dtype.is_floating_point:
         return torch.div(lhs, rhs)
     return torch.div(lhs, rhs, rounding_mode="trunc")
 
 
 def modulo(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """Return the remainder with the divisor's sign; a divisor of 0 leaves 0."""
+    """Return the remainder with the divisor's sign; 0 for a divisor of 0."""
     by_zero = rhs == 0
     if not lhs.dtype.is_floating_point:
         rhs = rhs.masked_fill(by_zero, 1)
@@ -57,43 +56,43 @@ def modulo_gradient(grad: Tensor, out: Tensor, lhs: Tensor, rhs: Tensor) -> tupl
 
 
 def power(base: Tensor, exponent: Tensor) -> Tensor:
-    """Raise to a power; integers go through floating point, so negative exponents are cut."""
+    """Raise to a power; integers are computed in floating point and truncated."""
     if base.dtype.is_floating_point:
         return torch.pow(base, exponent)
     return truncate(torch.pow(base.double(), exponent.double()), base.dtype)
 
 
 def power_of_number(base: Tensor, exponent: Tensor) -> Tensor:
-    """Raise to one number: torch is faster when it sees the number itself."""
-    if not base.dtype.is_floating_point or exponent.is_meta:  # a meta tensor has no number to see
+    """Raise to the power of a number: torch has a faster kernel for it."""
+    if not base.dtype.is_floating_point or exponent.is_meta:  # a meta tensor has no value
         return power(base, exponent)
     value = exponent.item()
     return torch.square(base) if value == 2 else torch.pow(base, value)
 
 
 def number_to_power(base: Tensor, exponent: Tensor) -> Tensor:
-    """Raise one number to powers."""
+    """Raise a number to powers."""
     if exponent.dtype.is_floating_point and not base.is_meta:
         return torch.pow(base.item(), exponent)
     return power(base, exponent)
 
 
 def hypotenuse(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """Return ``sqrt(lhs^2 + rhs^2)`` without overflow in between."""
+    """Return ``sqrt(lhs^2 + rhs^2)`` without intermediate overflow."""
     if lhs.dtype.is_floating_point:
         return torch.hypot(lhs, rhs)
     return truncate(torch.hypot(lhs.double(), rhs.double()), lhs.dtype)
 
 
 def larger(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """Return the larger element; at a tie the gradient goes to the first (torch may divide it)."""
+    """Return the larger element; at a tie the gradient goes to the first (torch may split it)."""
     if lhs.requires_grad or rhs.requires_grad:
         return torch.where((lhs >= rhs) | (lhs != lhs), lhs, rhs)  # NaN is larger than all
     return torch.clamp_min(lhs, rhs)
 
 
 def smaller(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """Return the smaller element; at a tie the gradient goes to the first (torch may divide it)."""
+    """Return the smaller element; at a tie the gradient goes to the first (torch may split it)."""
     if lhs.requires_grad or rhs.requires_grad:
         return torch.where((lhs <= rhs) | (lhs != lhs), lhs, rhs)
     return torch.clamp_max(lhs, rhs)
@@ -109,9 +108,9 @@ def forms(
     names_output: bool = False,
     **facts: Any,
 ) -> tuple[Op, Op]:
-    """Declare and return the broadcasting and the same-shape form, each by its names.
+    """Declare and return the broadcasting and the same-shape form.
 
-    `names_output` is a fact of the latter.
+    `names_output` applies to the same-shape form.
     """
     lhs, rhs = (f"mx.nd.array({x})" for x in given)
     name, twin = broadcasting[0], same_shape[0]
@@ -119,7 +118,7 @@ def forms(
     first = binary(name, kernel, *broadcasting[1:], doc=doc, example=example, **facts)
     home = "mx.nd._internal." if twin.startswith("_") else "mx.nd."
     example = shown(f"{home}{twin}({lhs}, {rhs})", result)
-    doc = f"{doc} Both arrays have one shape."
+    doc = f"{doc} Both arrays have the same shape."
     facts["names_output"] = names_output
     second = elementwise(twin, kernel, *same_shape[1:], doc=doc, example=example, **facts)
     return first, second
@@ -157,7 +156,7 @@ broadcast_add, elemwise_add = forms(
 
 
 def add_in_place(attrs: dict) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the sum that is written over the first of two arrays of one shape."""
+    """Add the second array to the first in place."""
     return Tensor.add_
 
 
@@ -187,7 +186,7 @@ forms(
     ("broadcast_div", "_sparse_broadcast_div"),
     ("elemwise_div", "_Div", "_div", "_sparse_elemwise_div"),
     divide,
-    "Quotient of two arrays; integers are cut toward zero.",
+    "Quotient of two arrays; integer quotients are truncated.",
     PAIR,
     "[ 0.25, -1.  ,  1.  ]",
 )
@@ -340,21 +339,21 @@ with_number(
 scatter_add_number = with_number(
     "scatter_plus",
     torch.add,
-    "Array plus number; of a sparse array only what is stored.",
+    "Array plus number; of a sparse array only the stored elements.",
     "2",
     "[3., 0., 7.]",
 )
 scatter_subtract_number = with_number(
     "scatter_minus",
     torch.sub,
-    "Array minus number; of a sparse array only what is stored.",
+    "Array minus number; of a sparse array only the stored elements.",
     "2",
     "[-1., -4.,  3.]",
 )
 scatter_divide = elementwise(
     "_scatter_elemwise_div",
     divide,
-    doc="Quotient of two arrays of one shape; of a sparse array only what is stored.",
+    doc="Quotient of two arrays of the same shape; of a sparse array only the stored elements.",
     example=shown(
         "mx.nd._internal._scatter_elemwise_div(mx.nd.array([1, 6]), mx.nd.array([2, 3]))",
         "[0.5, 2. ]",
@@ -364,7 +363,7 @@ scatter_divide = elementwise(
 grad_add = elementwise(
     "_grad_add",
     torch.add,
-    doc="Sum of two gradients of one shape.",
+    doc="Sum of two gradients of the same shape.",
     precision="any",
     example=shown(
         "mx.nd._internal._grad_add(mx.nd.array([1, 2]), mx.nd.array([3, 4]))", "[4., 6.]"
@@ -383,7 +382,7 @@ grad_add = elementwise(
     repeatable=True,
 )
 def add_n(*args: Tensor) -> Tensor:
-    """Sum of any number of arrays of one shape and dtype.
+    """Compute the sum of arrays of the same shape and dtype.
 
     >>> mx.nd.add_n(mx.nd.array([1, 2]), mx.nd.array([3, 4]), mx.nd.array([5, 6])).asnumpy()
     array([ 9., 12.], dtype=float32)
@@ -402,7 +401,7 @@ def add_n(*args: Tensor) -> Tensor:
             )
     if not others:
         return first.clone()
-    # The first sum is ours, so the others may be added in place.
+    # The first sum is a new tensor, so the others are added in place.
     return reduce(torch.Tensor.add_, others[1:], torch.add(first, others[0]))
 
 
@@ -458,14 +457,14 @@ for _name, _kernel, _old, _condition, _both, _one in COMPARISONS:
 def allclose(
     a: Tensor, b: Tensor, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = True
 ) -> Tensor:
-    """1 if ``|a - b| <= atol + rtol * |b|`` everywhere, else 0.
+    """Return 1 if ``|a - b| <= atol + rtol * |b|`` for all elements, else 0.
 
     Parameters
     ----------
     a
-        One array.
+        The first array.
     b
-        The other array, of the same shape.
+        The second array, of the same shape.
     rtol
         Relative tolerance.
     atol
@@ -492,12 +491,12 @@ def allclose_outputs(a: tuple | None, b: tuple | None, **_: float) -> tuple:
 
 
 class Operation(NamedTuple):
-    """One operation of two operands.
+    """A binary operation.
 
-    Arrays broadcast; Symbols are strict: their operands have one shape.
+    Arrays broadcast; the operands of symbols must have the same shape.
     """
 
-    name: str  # of the function: mx.nd.subtract
+    name: str  # name of the function: mx.nd.subtract
     dunder: str | None  # "sub" for __sub__, __rsub__ and __isub__
     broadcast: Op
     elementwise: Op
@@ -505,7 +504,7 @@ class Operation(NamedTuple):
     reversed_scalar: Op  # a number with an array
     on_numbers: Callable[[Any, Any], Any]
     summary: str
-    returns_bool: bool  # torch's kernels do; MXNet answers in the dtype of the operands
+    returns_bool: bool  # the result of torch's kernels; MXNet's has the dtype of the operands
 
     @property
     def symbol_hint(self) -> str:
@@ -550,7 +549,7 @@ Examples
 
 
 def _spelling(op: Op) -> str:
-    """Return the alias in capitals, which MXNet's Python called, in lower case.
+    """Return the capitalized alias in lower case.
 
     >>> _spelling(registry.get("_rminus_scalar"))
     '_rminusscalar'

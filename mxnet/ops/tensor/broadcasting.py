@@ -1,4 +1,4 @@
-"""Operators that repeat values: stretching axes of size 1, tiling, repeating, padding."""
+"""Broadcasting, tiling, repeating and padding."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .shape_changing import axis_within, product
 
 
 def _stretch(name: str, given: Shape, wanted: Shape) -> Shape:
-    """Return the wanted shape after checking that only sizes of 1 change."""
+    """Return the requested shape; raise if sizes other than 1 change."""
     if len(given) != len(wanted):
         raise ShapeError(
             f"{name}: operand of shape {list(given)} cannot be broadcasted to {list(wanted)}: "
@@ -42,7 +42,7 @@ def _target(data: Shape, shape: Shape) -> Shape:
 @may_share
 @op("broadcast_to", method=True, repeatable=True)
 def broadcast_to(data: Tensor, *, shape: Shape = ()) -> Tensor:
-    """Stretch axes of size 1; where ``shape`` has 0 the size stays.
+    """Broadcast to a shape; 0 in ``shape`` keeps the size.
 
     Parameters
     ----------
@@ -58,13 +58,13 @@ def broadcast_to(data: Tensor, *, shape: Shape = ()) -> Tensor:
 
 @broadcast_to.infer_outputs
 def broadcast_to_shape(data: Shape | None, *, shape: Shape) -> Shape | None:
-    """Take the sizes given, those of the data where they are 0."""
+    """The output has the given sizes; 0 means the size of the data."""
     return None if data is None else _target(data, shape)
 
 
 def _axis_target(data: Shape, axis: Shape, size: Shape) -> Shape:
     if len(axis) != len(size):
-        raise ShapeError(f"broadcast_axis: axis={axis} and size={size} must be of one length.")
+        raise ShapeError(f"broadcast_axis: axis={axis} and size={size} must have the same length.")
     target = list(data)
     for a, n in zip(axis, size, strict=True):
         a = axis_within(a, len(data), "broadcast_axis")
@@ -79,14 +79,14 @@ def _axis_target(data: Shape, axis: Shape, size: Shape) -> Shape:
 @may_share
 @op("broadcast_axis", "broadcast_axes", method=True, repeatable=True)
 def broadcast_axis(data: Tensor, *, axis: Shape = (), size: Shape = ()) -> Tensor:
-    """Stretch the given axes, which have size 1, to the given sizes.
+    """Broadcast the given axes, which have size 1, to the given sizes.
 
     Parameters
     ----------
     axis
         The axes to broadcast, of size 1.
     size
-        The new size of each of them.
+        The new size of each of these axes.
 
     >>> mx.nd.broadcast_axis(mx.nd.array([[1], [2]]), axis=1, size=2).asnumpy()
     array([[1., 1.],
@@ -97,7 +97,7 @@ def broadcast_axis(data: Tensor, *, axis: Shape = (), size: Shape = ()) -> Tenso
 
 @broadcast_axis.infer_outputs
 def broadcast_axis_shape(data: Shape | None, *, axis: Shape, size: Shape) -> Shape | None:
-    """Put the sizes in."""
+    """The output has the given sizes on these axes."""
     return None if data is None else _axis_target(data, axis, size)
 
 
@@ -106,7 +106,8 @@ def _like_target(lhs: Shape, rhs: Shape, lhs_axes: Shape | None, rhs_axes: Shape
         return _stretch("broadcast_like", lhs, rhs)
     if len(lhs_axes) != len(rhs_axes) or not lhs_axes:
         raise ShapeError(
-            f"broadcast_like: lhs_axes={lhs_axes} and rhs_axes={rhs_axes} must name equally many."
+            f"broadcast_like: lhs_axes={lhs_axes} and rhs_axes={rhs_axes} must have the same "
+            "number of axes."
         )
     target = list(lhs)
     for a, b in zip(lhs_axes, rhs_axes, strict=True):
@@ -120,18 +121,18 @@ def _like_target(lhs: Shape, rhs: Shape, lhs_axes: Shape | None, rhs_axes: Shape
 def broadcast_like(
     lhs: Tensor, rhs: Tensor, *, lhs_axes: Shape | None = None, rhs_axes: Shape | None = None
 ) -> Tensor:
-    """Stretch the first array to the shape of the second, or some axes to the sizes of some.
+    """Broadcast the first array to the shape of the second, on all or selected axes.
 
     Parameters
     ----------
     lhs
         The array to broadcast.
     rhs
-        The array whose sizes it gets.
+        The array whose sizes are used.
     lhs_axes
         Axes of `lhs` to broadcast; by default all.
     rhs_axes
-        Axes of `rhs` whose sizes they get.
+        The corresponding axes of `rhs`.
 
     >>> mx.nd.broadcast_like(mx.nd.array([[1, 2]]), mx.nd.zeros((2, 2))).asnumpy()
     array([[1., 2.],
@@ -144,7 +145,7 @@ def broadcast_like(
 def broadcast_like_shape(
     lhs: Shape | None, rhs: Shape | None, *, lhs_axes: Shape | None, rhs_axes: Shape | None
 ) -> Shape | None:
-    """Take the sizes of the second; those not known yet are the first's unless it has 1."""
+    """Use the sizes of the second array, or of the first if those are unknown."""
     if lhs is None or rhs is None:
         return None
     target = _like_target(lhs, rhs, lhs_axes, rhs_axes)
@@ -156,12 +157,12 @@ def broadcast_like_shape(
 
 @op("tile", "_npi_tile", method=True, names_single_input=True)
 def tile(data: Tensor, *, reps: Shape) -> Tensor:
-    """Put copies of the array side by side, ``reps`` times along each axis.
+    """Repeat the array ``reps`` times along each axis.
 
     Parameters
     ----------
     reps
-        Number of copies along each axis; extra ones make new axes in front.
+        Number of repetitions along each axis; extra ones add axes in front.
 
     >>> mx.nd.tile(mx.nd.array([1, 2]), reps=(2, 2)).asnumpy()
     array([[1., 2., 1., 2.],
@@ -174,7 +175,7 @@ def tile(data: Tensor, *, reps: Shape) -> Tensor:
 
 @tile.infer_outputs
 def tile_shape(data: Shape | None, *, reps: Shape) -> Shape | None:
-    """Multiply size by size, aligned at the right."""
+    """Multiply the sizes by `reps`, aligned at the last axis."""
     if data is None:
         return None
     wide = max(len(data), len(reps))
@@ -190,9 +191,9 @@ def repeat(data: Tensor, *, repeats: int, axis: int | None = None) -> Tensor:
     Parameters
     ----------
     repeats
-        How many times each element is repeated.
+        Number of repetitions of each element.
     axis
-        The axis to repeat along; None flattens the array first.
+        Axis to repeat along; None: the flattened array.
 
     >>> mx.nd.repeat(mx.nd.array([[1, 2], [3, 4]]), repeats=2).asnumpy()
     array([1., 1., 2., 2., 3., 3., 4., 4.], dtype=float32)
@@ -210,7 +211,7 @@ def repeat(data: Tensor, *, repeats: int, axis: int | None = None) -> Tensor:
 
 @repeat.infer_outputs
 def repeat_shape(data: Shape | None, *, repeats: int, axis: int | None) -> Shape | None:
-    """Multiply the size of the axis, or of everything."""
+    """Multiply the size of the axis, or of the flattened array."""
     if data is None:
         return None
     if axis is None:
@@ -228,7 +229,7 @@ def _check_pad(shape: Shape, pad_width: Shape) -> None:
         raise ShapeError(f"Pad: only 4-D or 5-D arrays can be padded, but data is {list(shape)}.")
     if len(pad_width) != 2 * len(shape):
         raise ShapeError(
-            f"Pad: pad_width={pad_width} needs two numbers for each axis of {list(shape)}."
+            f"Pad: pad_width={pad_width} must have two numbers for each axis of {list(shape)}."
         )
     if any(pad_width[:4]):
         raise ShapeError(f"Pad: the first two axes cannot be padded, but pad_width={pad_width}.")
@@ -242,16 +243,16 @@ def pad(
     pad_width: Shape,
     constant_value: float = 0.0,
 ) -> Tensor:
-    """Widen the trailing axes of a 4-D or 5-D array, before and after each.
+    """Pad the spatial axes of a 4-D or 5-D array.
 
     Parameters
     ----------
     mode
-        What to add: a ``constant``, the ``edge``, or a reflection (``reflect``).
+        Type of padding: ``constant``, ``edge`` or ``reflect``.
     pad_width
-        Numbers of elements before and after each axis, in one row; 0 for the first two axes.
+        Padding before and after each axis, as one tuple; 0 for the first two axes.
     constant_value
-        Number to add with ``mode='constant'``.
+        Value of the padding with ``mode='constant'``.
 
     >>> x = mx.nd.array([1, 2, 3]).reshape((1, 1, 1, 3))
     >>> mx.nd.Pad(x, mode="reflect", pad_width=(0, 0, 0, 0, 0, 0, 2, 1)).asnumpy()
@@ -267,7 +268,7 @@ def pad(
 
 @pad.infer_outputs
 def pad_shape(data: Shape | None, *, pad_width: Shape, **_: object) -> Shape | None:
-    """Add both widths to each size."""
+    """Add the padding to each size."""
     if data is None:
         return None
     _check_pad(data, pad_width)
@@ -279,19 +280,19 @@ def pad_shape(data: Shape | None, *, pad_width: Shape, **_: object) -> Shape | N
 
 @op("_contrib_index_array", types="T -> int64", names_single_input=True, names_output=True)
 def index_array(data: Tensor, *, axes: Shape | None = None) -> Tensor:
-    """Return for each element its index, or the chosen parts of it.
+    """Return the index of each element, or selected components of it.
 
     Parameters
     ----------
     axes
-        Which parts of the indices to return; by default all.
+        Components of the index to return; by default all.
 
     >>> mx.nd.contrib.index_array(mx.nd.zeros((1, 2))).asnumpy()
     array([[[0, 0],
             [0, 1]]])
     """
     chosen = range(data.ndim) if axes is None else axes
-    if not chosen:  # a scalar has no parts of an index
+    if not chosen:  # the index of a scalar is empty
         return torch.zeros((*data.shape, 0), dtype=torch.int64, device=data.device)
     lines = []
     for axis in chosen:
@@ -304,5 +305,5 @@ def index_array(data: Tensor, *, axes: Shape | None = None) -> Tensor:
 
 @index_array.infer_outputs
 def index_array_shape(data: Shape | None, *, axes: Shape | None) -> Shape | None:
-    """Add one axis for the parts of an index."""
+    """Add an axis for the components of the index."""
     return None if data is None else (*data, len(data if axes is None else axes))

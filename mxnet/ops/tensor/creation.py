@@ -1,6 +1,6 @@
-"""Operators that make arrays out of nothing but attributes.
+"""Operators that create arrays.
 
-Their attribute ``ctx`` says to callers where the array lies; here `run.device` does.
+The caller handles the attribute ``ctx``; kernels use `run.device`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _F32, _CPU = torch.float32, torch.device("cpu")
 
 
 def _by_attribute(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    """The shape is the attribute; sizes that it leaves open may come from the graph."""
+    """The shape is the attribute; its unknown sizes may be inferred from the graph."""
     shape = attrs["shape"]
     shape = shape if shape or (is_np_shape() and shape is not None) else None
     return ins, [unify(shape, outs[0], "the output")]
@@ -43,7 +43,7 @@ def _known(name: str, shape: Shape | None) -> Shape:
 def filled_directly(
     function: Callable[..., Tensor], attrs: dict[str, Any], dtype: torch.dtype | None
 ) -> Callable[[], Tensor] | None:
-    """Return the function that makes a filled array; torch parses numbers faster than a tuple."""
+    """Return the function that creates a filled array; torch parses numbers faster than a tuple."""
     shape = attrs.get("shape")
     if not shape or min(shape) < 0:
         return None
@@ -52,7 +52,7 @@ def filled_directly(
 
 @op("_zeros", types="-> @dtype", shape=_by_attribute)
 def zeros(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpContext) -> Tensor:
-    """Make an array of zeros.
+    """Create an array of zeros.
 
     >>> mx.nd._internal._zeros(shape=(2,)).asnumpy()
     array([0., 0.], dtype=float32)
@@ -62,7 +62,7 @@ def zeros(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpConte
 
 @op("_ones", types="-> @dtype", shape=_by_attribute)
 def ones(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpContext) -> Tensor:
-    """Make an array of ones.
+    """Create an array of ones.
 
     >>> mx.nd._internal._ones(shape=(2,)).asnumpy()
     array([1., 1.], dtype=float32)
@@ -83,12 +83,12 @@ def full(
     value: float,
     run: OpContext,
 ) -> Tensor:
-    """Make an array of one number.
+    """Create an array filled with a number.
 
     Parameters
     ----------
     value
-        The number to fill with.
+        The value of all elements.
 
     >>> mx.nd._internal._full(shape=(2,), value=3).asnumpy()
     array([3., 3.], dtype=float32)
@@ -109,7 +109,7 @@ def _dtype_of_code(code: int) -> torch.dtype:
 def zeros_without_dtype(
     *, shape: Shape | None = None, ctx: str = "", dtype: int = -1, run: OpContext
 ) -> Tensor:
-    """Make an array of zeros whose type is given by a code; -1 is float32.
+    """Create an array of zeros; the data type is given by its code.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def sequence(
     if repeat > 1:
         line = line.div_(repeat, rounding_mode="floor")
     line = line.to(dtype)
-    # Integer arrays cut start and step before they count, as MXNet does.
+    # Integer arrays truncate start and step first, as MXNet does.
     if step != 1:
         line = line.mul_(number(step, dtype))
     return line.add_(number(start, dtype)) if start else line
@@ -160,12 +160,12 @@ def arange(
     dtype: DType = _F32,
     run: OpContext,
 ) -> Tensor:
-    """Count from ``start`` to before ``stop`` by ``step``, each number ``repeat`` times.
+    """Return evenly spaced numbers in ``[start, stop)``, each repeated ``repeat`` times.
 
     Parameters
     ----------
     stop
-        Where to stop; this number itself is left out. If None, `start` is the stop and 0 the start.
+        End of the interval, excluded. If None, the interval is ``[0, start)``.
 
     >>> mx.nd._internal._arange(start=0, stop=4, step=2, repeat=2).asnumpy()
     array([0., 0., 2., 2.], dtype=float32)
@@ -183,7 +183,7 @@ def arange(
 def arange_shape(
     *, start: float, stop: float | None, step: float, repeat: int, infer_range: bool, **_: object
 ) -> Shape | None:
-    """Count the numbers, unless the rest of the graph does."""
+    """Compute the number of elements, unless it is inferred from the graph."""
     if infer_range and stop is None:
         return (UNKNOWN,)
     return (_arange_count(start, stop, step, repeat),)
@@ -200,12 +200,12 @@ def linspace(
     dtype: DType = _F32,
     run: OpContext,
 ) -> Tensor:
-    """Make ``num`` evenly spaced numbers from ``start`` to ``stop``, which may be left out.
+    """Return ``num`` evenly spaced numbers from ``start`` to ``stop``.
 
     Parameters
     ----------
     stop
-        Last number, or the first that is left out.
+        End of the interval; excluded with ``endpoint=False``.
 
     >>> mx.nd._internal._linspace(start=0, stop=1, num=3).asnumpy()
     array([0. , 0.5, 1. ], dtype=float32)
@@ -218,7 +218,7 @@ def linspace(
 
 @linspace.infer_outputs
 def linspace_shape(*, num: int, **_: object) -> Shape:
-    """As many as asked for."""
+    """The output has `num` elements."""
     return (num,)
 
 
@@ -226,12 +226,12 @@ def linspace_shape(*, num: int, **_: object) -> Shape:
 def eye(
     *, N: int, M: int = 0, k: int = 0, ctx: str = "", dtype: DType = _F32, run: OpContext
 ) -> Tensor:
-    """Make a matrix with ones on the ``k``-th diagonal; without ``M`` it is square.
+    """Create a matrix with ones on the ``k``-th diagonal and zeros elsewhere.
 
     Parameters
     ----------
     M
-        Number of columns; 0 makes as many as rows.
+        Number of columns; 0 means ``N``.
 
     >>> mx.nd._internal._eye(N=2, M=3, k=1).asnumpy()
     array([[0., 1., 0.],
@@ -245,7 +245,7 @@ def eye(
 
 @eye.infer_outputs
 def eye_shape(*, N: int, M: int, **_: object) -> Shape:
-    """Rows and columns."""
+    """The output has the given rows and columns."""
     return N, M or N
 
 
@@ -259,14 +259,14 @@ def arange_like(
     ctx: str = "",
     axis: int | None = None,
 ) -> Tensor:
-    """Count as far as the array has elements, or along one of its axes.
+    """Return consecutive numbers: one per element of an array, or of one of its axes.
 
     Parameters
     ----------
     data
-        The array whose size counts; its values do not matter.
+        The array whose shape is used; its values are ignored.
     axis
-        The axis that says how far to count; None counts all elements, in the array's shape.
+        The axis whose size is the length of the result. None: the result has the array's shape.
 
     >>> mx.nd.contrib.arange_like(mx.nd.zeros((2, 3)), axis=1).asnumpy()
     array([0., 1., 2.], dtype=float32)
@@ -280,7 +280,7 @@ def arange_like(
 
 @arange_like.infer_outputs
 def arange_like_shape(data: Shape | None, *, axis: int | None, **_: object) -> Shape | None:
-    """As the data, or one line of an axis."""
+    """The output has the shape of the data, or one axis of it."""
     if data is None or axis is None:
         return data
     return (data[axis_within(axis, len(data), "_contrib_arange_like")],)
@@ -288,7 +288,7 @@ def arange_like_shape(data: Shape | None, *, axis: int | None, **_: object) -> S
 
 @op("_copyto", "_npi_copyto", shape=same, precision="own")
 def copyto(data: Tensor) -> Tensor:
-    """Return a copy, to be written elsewhere with ``out=``.
+    """Copy an array, usually into ``out=``.
 
     >>> mx.nd._internal._copyto(mx.nd.array([1, 2])).asnumpy()
     array([1., 2.], dtype=float32)

@@ -1,4 +1,4 @@
-"""Functions of one array, element by element: math, rounding, clipping and simple losses."""
+"""Elementwise functions: math, rounding, clipping and simple losses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..shapes import same
 
 
 def function(name: str, kernel: Kernel, doc: str, given: str, result: str, **options: Any) -> Op:
-    """Declare a function that MXNet also registered for sparse arrays."""
+    """Declare an elementwise function, with MXNet's alias for sparse arrays."""
     example = shown(f"mx.nd.{name}(mx.nd.array({given}))", result)
     return unary(name, kernel, f"_sparse_{name}", doc=doc, example=example, **options)
 
@@ -67,8 +67,8 @@ ZEROS = (
     ("radians", torch.deg2rad, "Degrees to radians.", "[0, 180]", "[0.       , 3.1415927]"),
 )
 ROUNDED = (
-    ("floor", torch.floor, "Largest integer not above.", "[-1.5, 1.5]", "[-2.,  1.]"),
-    ("ceil", torch.ceil, "Smallest integer not below.", "[-1.5, 1.5]", "[-1.,  2.]"),
+    ("floor", torch.floor, "Floor: largest integer not above.", "[-1.5, 1.5]", "[-2.,  1.]"),
+    ("ceil", torch.ceil, "Ceiling: smallest integer not below.", "[-1.5, 1.5]", "[-1.,  2.]"),
     ("trunc", torch.trunc, "Nearest integer toward zero.", "[-1.5, 1.5]", "[-1.,  1.]"),
     ("fix", torch.trunc, "Nearest integer toward zero.", "[-1.5, 1.5]", "[-1.,  1.]"),
 )
@@ -167,7 +167,7 @@ negative = function(
 
 
 def relu_into(data: Tensor, out: Tensor) -> Tensor:
-    """Write ``max(x, 0)`` into `out`: torch.relu takes none."""
+    """Write ``max(x, 0)`` into `out`, which torch.relu does not support."""
     return torch.clamp_min(data, 0.0, out=out)
 
 
@@ -178,14 +178,14 @@ relu.variant("out")(lambda attrs, dtype: relu_into)
 
 
 def round_away(x: Tensor) -> Tensor:
-    """Round to the nearest integer; halves go away from zero."""
+    """Round to the nearest integer, halves away from zero."""
     size = torch.abs(x)
     low = torch.floor(size)
     return torch.copysign(low + (size - low).ge(0.5), x)
 
 
 def round_down(x: Tensor) -> Tensor:
-    """Round to the nearest integer; halves go down."""
+    """Round to the nearest integer, halves down."""
     low = torch.floor(x)
     return low + (x - low).gt(0.5)
 
@@ -193,7 +193,7 @@ def round_down(x: Tensor) -> Tensor:
 function(
     "round",
     round_away,
-    "Nearest integer; halves go away from zero.",
+    "Nearest integer, halves away from zero.",
     "[-2.5, -0.5, 0.5, 1.5]",
     "[-3., -1.,  1.,  2.]",
     head_gradient=False,
@@ -202,7 +202,7 @@ function(
 function(
     "rint",
     round_down,
-    "Nearest integer; halves go down.",
+    "Nearest integer, halves down.",
     "[-2.5, -0.5, 0.5, 1.5]",
     "[-3., -1.,  0.,  1.]",
     head_gradient=False,
@@ -211,7 +211,7 @@ function(
 
 
 def cube_root(x: Tensor) -> Tensor:
-    """Return the real cube root; whole roots come out exact, so that integers cut right."""
+    """Return the real cube root; integral roots are exact, so that truncation is correct."""
     wide = x.double()
     root = torch.copysign(wide.abs().pow(1 / 3), wide)
     whole = root.round()
@@ -224,18 +224,18 @@ def reciprocal_cube_root(x: Tensor) -> Tensor:
 
 
 def gamma_function(x: Tensor) -> Tensor:
-    """Return the gamma function, which torch knows only by its logarithm."""
+    """Return the gamma function; torch only has its logarithm."""
     wide = x.double()
     size = torch.lgamma(wide).exp()
     low = torch.floor(wide)
     is_negative = (wide < 0) & (torch.remainder(low, 2) == 1)
     value = torch.where(is_negative, -size, size)
-    value = torch.where(wide == 0, wide.reciprocal(), value)  # whose sign is that of the zero
+    value = torch.where(wide == 0, wide.reciprocal(), value)  # with the sign of the zero
     return torch.where((wide < 0) & (low == wide), math.nan, value).to(x.dtype)
 
 
 def digamma(x: Tensor) -> Tensor:
-    """Return the derivative of the logarithm of the gamma function; at its poles infinity."""
+    """Return the derivative of the logarithm of the gamma function; infinity at its poles."""
     is_pole = (x <= 0) & (torch.floor(x) == x)
     return torch.where(is_pole, math.inf, torch.digamma(torch.where(is_pole, 1, x)))
 
@@ -326,7 +326,7 @@ unary(
 
 
 class _Limits(NamedTuple):
-    """Limits of `clip` in a data type, and the numbers before and after them."""
+    """Limits of `clip` in a data type, and their neighboring numbers."""
 
     low: float
     high: float
@@ -348,11 +348,11 @@ def _limits_in(dtype: torch.dtype, low: float, high: float) -> _Limits:
 
 
 class _Clip(torch.autograd.Function):
-    """Clamp with MXNet's gradient: it passes at the limits, too, and where data is NaN.
+    """Clamp with MXNet's gradient: 1 at the limits too, and for NaN.
 
-    Torch's kernel for the gradient of `hardtanh` is zero at the limits, so it gets the numbers
-    beyond them. Not on CUDA, but elsewhere it may be zero where data is NaN: a number between the
-    limits takes its place. So does the largest number for infinity, where a limit is infinite.
+    Torch's gradient of `hardtanh` is zero at the limits, so it gets the numbers just beyond them.
+    On devices other than CUDA it may be zero for NaN, so a number between the limits replaces NaN,
+    and the largest number replaces infinity if a limit is infinite.
     """
 
     @staticmethod
@@ -384,7 +384,7 @@ class _Clip(torch.autograd.Function):
     repeatable=True,
 )
 def clip(data: Tensor, *, a_min: float, a_max: float) -> Tensor:
-    """Limit values to ``[a_min, a_max]``; the gradient passes at the limits and between them.
+    """Clamp elements to ``[a_min, a_max]``; the gradient is 1 inside and at the limits.
 
     Parameters
     ----------
@@ -418,12 +418,12 @@ def clip_epilogue(attrs: dict) -> Epilogue | None:
 
 
 def _clip_crossed(data: Tensor, low: float, high: float) -> Tensor:
-    """Limit values by a lower limit above the upper one: MXNet asks for the upper one first."""
+    """Clamp with a lower limit above the upper one: MXNet compares with the upper one first."""
     return torch.clamp(data, min=low).masked_fill(data > high, high)
 
 
 def require_floating_point(name: str, data: Tensor) -> None:
-    """Refuse integers where a result between 0 and 1 would lose its sense."""
+    """Raise for integer types."""
     if not data.dtype.is_floating_point:
         raise DTypeError(
             f"Operator {name} only supports floating point types. Convert it: x.astype('float32')."
@@ -432,7 +432,7 @@ def require_floating_point(name: str, data: Tensor) -> None:
 
 @op("hard_sigmoid", shape=same)
 def hard_sigmoid(data: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
-    """Straight-line sigmoid: ``clip(alpha * x + beta, 0, 1)``; no gradient at the limits.
+    """Compute the hard sigmoid ``clip(alpha * x + beta, 0, 1)``; the gradient at the limits is 0.
 
     Parameters
     ----------
@@ -452,13 +452,13 @@ def hard_sigmoid(data: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tens
 def hard_sigmoid_gradient(
     grad: Tensor, out: Tensor, data: Tensor, *, alpha: float, **_: float
 ) -> Tensor:
-    """Pass ``alpha`` strictly between the limits."""
+    """Return ``alpha`` strictly between the limits, else 0."""
     return torch.where((out > 0) & (out < 1), grad * alpha, 0)
 
 
 @op("smooth_l1", "_npx_smooth_l1", shape=same, precision="full", repeatable=True)
 def smooth_l1(data: Tensor, *, scalar: float = 1.0) -> Tensor:
-    """Smooth L1: ``(s x)^2 / 2`` where ``|x| <= 1 / s^2``, else ``|x| - 1 / (2 s^2)``.
+    """Smooth L1 loss: ``(s x)^2 / 2`` if ``|x| <= 1 / s^2``, else ``|x| - 1 / (2 s^2)``.
 
     >>> mx.nd.smooth_l1(mx.nd.array([-3, 0.5]), scalar=1).asnumpy()
     array([2.5  , 0.125], dtype=float32)
@@ -468,7 +468,7 @@ def smooth_l1(data: Tensor, *, scalar: float = 1.0) -> Tensor:
     def kernel(x: Tensor) -> Tensor:
         return functional.smooth_l1_loss(x, torch.zeros_like(x), reduction="none", beta=edge)
 
-    if data.dtype is torch.float16 and data.is_cpu:  # old torch cannot go back through it there
+    if data.dtype is torch.float16 and data.is_cpu:  # old versions of torch have no gradient for it
         return kernel(data.float()).half()
     if data.dtype.is_floating_point:
         return kernel(data)
@@ -477,16 +477,16 @@ def smooth_l1(data: Tensor, *, scalar: float = 1.0) -> Tensor:
 
 @op("_contrib_quadratic", shape=same, names_single_input=True)
 def quadratic(data: Tensor, *, a: float = 0.0, b: float = 0.0, c: float = 0.0) -> Tensor:
-    """Quadratic function: ``a x^2 + b x + c``.
+    """Compute ``a x^2 + b x + c``.
 
     Parameters
     ----------
     a
-        Factor of the square.
+        Coefficient of ``x^2``.
     b
-        Factor of the array.
+        Coefficient of ``x``.
     c
-        Number added.
+        Constant term.
 
     >>> mx.nd.contrib.quadratic(mx.nd.array([1, 2]), a=1, b=2, c=3).asnumpy()
     array([ 6., 11.], dtype=float32)
@@ -502,7 +502,7 @@ def quadratic(data: Tensor, *, a: float = 0.0, b: float = 0.0, c: float = 0.0) -
 
 @op("_contrib_div_sqrt_dim", shape=same)
 def div_sqrt_dim(data: Tensor) -> Tensor:
-    """Divide by the square root of the last axis' size, as attention scores want it.
+    """Divide by the square root of the size of the last axis, as for attention scores.
 
     >>> mx.nd.contrib.div_sqrt_dim(mx.nd.array([[2, 4, 6, 8]])).asnumpy()
     array([[1., 2., 3., 4.]], dtype=float32)

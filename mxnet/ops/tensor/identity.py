@@ -1,4 +1,4 @@
-"""Operators that pass arrays on: copies, casts, gradients that stop, and the order in memory."""
+"""Copies, casts, and operators that change only gradients."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 def own(tensor: Tensor) -> Tensor:
-    """Return the tensor in row order, copied if it shares another's memory."""
+    """Return the tensor in row-major order, copied if it shares memory with another."""
     if is_view(tensor) and tensor.is_contiguous():
         return tensor.clone()
     return tensor.contiguous()
 
 
 def may_share(op: Op) -> Op:
-    """Make an operator copy what its body would share, as MXNet's does.
+    """Decorate an operator whose kernel returns a view, so that it returns a copy, as in MXNet.
 
-    The sharing form is the variant ``"view"``: a prepared graph, where nobody writes between two
-    steps, runs it for free.
+    The undecorated kernel is the variant ``"view"``, used in prepared graphs, where nothing is
+    written between two steps.
     """
     function = op.function
     op.variant("view")(lambda attrs: partial(function, **attrs))
@@ -41,9 +41,9 @@ def may_share(op: Op) -> Op:
 
 
 def in_row_order(op: Op) -> Op:
-    """Give results memory of their own in row order, of which parts are views.
+    """Copy results into row-major memory of their own, so that views of them work as in MXNet.
 
-    Torch's factorizations return columns side by side.
+    Torch's factorizations return column-major results.
     """
     op.function = op.kernel = _copying(op.function)
     return op
@@ -80,7 +80,7 @@ def identity(data: Tensor) -> Tensor:
     repeatable=True,
 )
 def block_grad(data: Tensor) -> Tensor:
-    """Return a copy through which no gradient flows.
+    """Return a copy with zero gradient.
 
     >>> x = mx.nd.array([3]); x.attach_grad()
     >>> with mx.autograd.record():
@@ -103,7 +103,7 @@ def block_grad(data: Tensor) -> Tensor:
     repeatable=True,
 )
 def make_loss(data: Tensor) -> Tensor:
-    """Return a copy whose gradient is 1 whatever comes from above: the end of a graph.
+    """Return a copy whose gradient is 1, whatever the incoming gradient: a loss.
 
     >>> mx.nd.make_loss(mx.nd.array([1, 2])).asnumpy()
     array([1., 2.], dtype=float32)
@@ -113,7 +113,7 @@ def make_loss(data: Tensor) -> Tensor:
 
 @make_loss.gradient
 def make_loss_gradient(grad: Tensor, out: Tensor, data: Tensor) -> Tensor:
-    """Start the gradient with ones."""
+    """Return a gradient of ones."""
     return torch.ones_like(data)
 
 
@@ -135,7 +135,7 @@ def gradient_multiplier(data: Tensor, *, scalar: float = 1.0, is_int: bool = Tru
 def gradient_multiplier_gradient(
     grad: Tensor, out: Tensor, data: Tensor, *, scalar: float, **_: bool
 ) -> Tensor:
-    """Multiply what comes from above."""
+    """Multiply the incoming gradient."""
     return grad * scalar
 
 
@@ -143,7 +143,7 @@ unary(
     "_contrib_round_ste",
     round_away,
     "_sparse__contrib_round_ste",
-    doc="Round halves away from zero; the gradient passes straight through.",
+    doc="Round halves away from zero; the gradient is that of the identity.",
     example=shown("mx.nd.contrib.round_ste(mx.nd.array([-1.5, 0.4]))", "[-2.,  0.]"),
     method=False,
     gradient=lambda grad, out, data: grad,
@@ -153,7 +153,7 @@ unary(
     "_contrib_sign_ste",
     torch.sign,
     "_sparse__contrib_sign_ste",
-    doc="Sign: -1, 0 or 1; the gradient passes straight through.",
+    doc="Sign: -1, 0 or 1; the gradient is that of the identity.",
     example=shown("mx.nd.contrib.sign_ste(mx.nd.array([-1.5, 0.4]))", "[-1.,  1.]"),
     method=False,
     exact=True,
@@ -164,7 +164,7 @@ unary(
 
 @op("_identity_with_attr_like_rhs", shape=same, without_gradient=("rhs",))
 def identity_with_attr_like_rhs(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """Return a copy of the first array; the second only says what shape it has.
+    """Return a copy of the first array; the second determines its shape and storage type.
 
     >>> x, like = mx.nd.array([1, 2]), mx.nd.array([0, 0])
     >>> mx.nd._internal._identity_with_attr_like_rhs(x, like).asnumpy()
@@ -208,7 +208,7 @@ def ones_like(data: Tensor) -> Tensor:
     casts=True,
 )
 def cast(data: Tensor, *, dtype: DType) -> Tensor:
-    """Convert to another data type; fractions are cut, non-zero is True.
+    """Convert to another data type; fractions are truncated, and nonzero values become True.
 
     Parameters
     ----------
@@ -222,10 +222,10 @@ def cast(data: Tensor, *, dtype: DType) -> Tensor:
 
 
 class AmpTypes(TypePattern):
-    """Floating types become the attribute ``dtype``, others stay."""
+    """Floating-point types become the attribute ``dtype``, others are unchanged."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
-        """Infer the output from the input, not the other way round."""
+        """Infer the output from the input; the input is not inferred from the output."""
         dtype = ins[0]
         if dtype is None:
             return ins, outs
@@ -234,7 +234,7 @@ class AmpTypes(TypePattern):
 
 @op("amp_cast", shape=same, precision="own")
 def amp_cast(data: Tensor, *, dtype: DType) -> Tensor:
-    """Convert floating-point arrays for mixed precision; others pass unchanged.
+    """Convert floating-point arrays for mixed precision; others are unchanged.
 
     Parameters
     ----------
@@ -249,12 +249,12 @@ def amp_cast(data: Tensor, *, dtype: DType) -> Tensor:
 
 amp_cast.type_pattern = AmpTypes(None)
 
-# From narrow to wide; other types take no part in mixed precision.
+# Types of mixed precision, from narrow to wide.
 MIXED = (torch.bfloat16, torch.float16, torch.float32)
 
 
 def common_type(types: list[torch.dtype], narrow: bool) -> torch.dtype | None:
-    """Return the widest (or narrowest) of the types, or None if one of them is not mixed.
+    """Return the widest (or narrowest) of the types, or None if one is not in `MIXED`.
 
     >>> common_type([torch.float16, torch.float32], narrow=False)
     torch.float32
@@ -292,7 +292,7 @@ def pairwise_same(ins: list, outs: list, attrs: dict) -> tuple[list, list]:
 def amp_multicast(
     *data: Tensor, num_outputs: ArrayCount, cast_narrow: bool = False
 ) -> Tensor | tuple[Tensor, ...]:
-    """Convert all arrays to the widest of their floating types, or to the narrowest.
+    """Convert all arrays to the widest (or narrowest) of their floating-point types.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def amp_multicast(
     num_outputs
         Number of arrays.
     cast_narrow
-        Whether to take the narrowest type.
+        Whether to convert to the narrowest type.
 
     >>> x, y = mx.nd.array([1.5]), mx.nd.array([2.5])
     >>> [a.shape for a in mx.nd.amp_multicast(x, y, num_outputs=2)]

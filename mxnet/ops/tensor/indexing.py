@@ -1,6 +1,6 @@
-"""Operators that read elements by arrays of indices.
+"""Operators that read elements at array indices.
 
-MXNet passes indices as float32 as often as integers: their whole part counts.
+Indices may be floating-point numbers, which are truncated.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def within(index: Tensor, size: int, mode: str) -> Tensor:
     """
     whole = index.long()
     if not size and whole.numel():
-        raise OutOfRange("an axis without elements has nothing that indices could select.")
+        raise OutOfRange("cannot index an axis of size 0.")
     return whole.remainder(size or 1) if mode == "wrap" else whole.clamp(0, size - 1)
 
 
@@ -46,16 +46,16 @@ def within(index: Tensor, size: int, mode: str) -> Tensor:
 def take(
     a: Tensor, indices: Tensor, *, axis: int = 0, mode: Literal["clip", "raise", "wrap"] = "clip"
 ) -> Tensor:
-    """Take slices along an axis; indices out of range are clipped, wrapped or refused.
+    """Take slices along an axis; indices out of range are clipped, wrapped, or raise an error.
 
     Parameters
     ----------
     a
         The array to take from.
     indices
-        The indices, of any shape; fractions are cut off.
+        The indices, of any shape; fractions are truncated.
     axis
-        The axis to take along; a negative one counts from the last.
+        Axis to take along; a negative value counts from the last.
     mode
         What to do with indices out of range: ``clip`` or ``wrap`` them, or ``raise`` an error.
 
@@ -69,8 +69,8 @@ def take(
     whole = indices.long() if mode == "raise" else within(indices, size, mode)
     if mode == "raise" and ((whole < 0) | (whole >= size)).any():
         raise MXNetError(
-            f"take operator contains indices out of bound: axis {axis} of a has {size}, indices "
-            f"are from {whole.min().item()} to {whole.max().item()}."
+            f"take operator contains indices out of bound: axis {axis} has size {size}, but "
+            f"indices range from {whole.min().item()} to {whole.max().item()}."
         )
     if axis == 0 and a.ndim == 2:
         return _embedding(a, whole)
@@ -82,7 +82,7 @@ def take(
 
 @take.infer_outputs
 def take_shape(a: Shape | None, indices: Shape | None, *, axis: int, mode: str) -> Shape | None:
-    """Put the shape of the indices in place of the axis."""
+    """The shape of the indices replaces the axis."""
     if a is None or indices is None:
         return None
     at = axis_within(axis, len(a), "take")
@@ -90,7 +90,7 @@ def take_shape(a: Shape | None, indices: Shape | None, *, axis: int, mode: str) 
 
 
 class EmbeddingTypes(TypePattern):
-    """Weight and output have one type, by default the attribute ``dtype``; indices have any."""
+    """Weight and output have the same type, by default the attribute ``dtype``."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
         """Infer weight and output from each other."""
@@ -115,12 +115,12 @@ def embedding(
     dtype: DType = torch.float32,
     sparse_grad: bool = False,
 ) -> Tensor:
-    """Look up a row of ``weight`` for each index; indices out of range are clipped.
+    """Look up the row of ``weight`` for each index; indices out of range are clipped.
 
     Parameters
     ----------
     data
-        The indices, of any shape; fractions are cut off.
+        The indices, of any shape; fractions are truncated.
     weight
         Table of shape ``(input_dim, output_dim)``.
     dtype
@@ -137,7 +137,7 @@ def embedding(
             f"{input_dim} and output_dim={output_dim} need {[input_dim, output_dim]}."
         )
     rows = data.long().clamp(0, input_dim - 1)
-    # A sparse gradient is for leaves: what lies behind other tensors may not understand it.
+    # Sparse gradients are for leaves only: other operators may not support them in backward.
     sparse = sparse_grad and weight.is_leaf and weight.requires_grad
     return _embedding(weight, rows, -1, False, sparse)
 
@@ -157,7 +157,7 @@ def embedding_inputs(
 def embedding_shape(
     data: Shape | None, weight: Shape | None, *, output_dim: int, **_: object
 ) -> Shape | None:
-    """One row for each index."""
+    """Append the size of a row to the shape of the indices."""
     return None if data is None else (*data, output_dim)
 
 
@@ -177,16 +177,16 @@ def one_hot(
     off_value: float = 0.0,
     dtype: DType = torch.float32,
 ) -> Tensor:
-    """Return rows of ``off_value`` with ``on_value`` at each index; nothing is on outside.
+    """Encode indices as one-hot vectors; indices out of range give vectors of ``off_value``.
 
     Parameters
     ----------
     depth
         Number of classes: the size of the new last axis.
     on_value
-        Number at the index.
+        Value at the index.
     off_value
-        Number everywhere else.
+        Value of the other elements.
 
     >>> mx.nd.one_hot(mx.nd.array([1, 0, 5]), depth=2).asnumpy()
     array([[0., 1.],
@@ -246,14 +246,14 @@ def pick(
     keepdims: bool = False,
     mode: Literal["clip", "wrap"] = "clip",
 ) -> Tensor:
-    """Pick one element along an axis by its index, for each place of the other axes.
+    """Pick one element along an axis for each position of the other axes.
 
     Parameters
     ----------
     index
-        Index along the axis, for each place of the other axes.
+        Index along the axis for each position of the other axes.
     axis
-        The axis to pick along; None picks from the flattened array.
+        Axis to pick along.
     mode
         What to do with indices out of range: ``clip`` or ``wrap`` them.
 
@@ -261,7 +261,7 @@ def pick(
     array([1., 4.], dtype=float32)
     """
     if axis is None:
-        raise ShapeError("pick: axis=None is not supported. Give the axis to pick along.")
+        raise ShapeError("pick: axis=None is not supported. Pass the axis to pick along.")
     axis = axis_within(axis, data.ndim, "pick")
     index = _picked_index("pick", data, index, axis)
     output = data.gather(axis, within(index, data.shape[axis], mode))
@@ -290,12 +290,12 @@ pick.shape_rule = _pick
 
 @op("batch_take", types="T int32 -> T", without_gradient=("indices",))
 def batch_take(a: Tensor, indices: Tensor) -> Tensor:
-    """Take one element of each row of the last axis; indices are clipped.
+    """Take one element of each row; indices are clipped.
 
     Parameters
     ----------
     a
-        Array whose last axis has the rows.
+        Array of rows (the last axis).
     indices
         Index into each row.
 
@@ -315,14 +315,16 @@ def batch_take(a: Tensor, indices: Tensor) -> Tensor:
 
 @batch_take.infer_outputs
 def batch_take_shape(a: Shape | None, indices: Shape | None) -> Shape | None:
-    """One element for each index."""
+    """The output has one element for each index."""
     return indices
 
 
 def coordinates(name: str, indices: Tensor, ndim: int) -> tuple[Tensor, ...]:
-    """Return the rows of an array of coordinates, one for each axis that they speak of."""
+    """Split an array of coordinates into one index array per axis."""
     if indices.ndim < 2:
-        raise ShapeError(f"{name}: indices need 2 axes or more, but are {list(indices.shape)}.")
+        raise ShapeError(
+            f"{name}: indices must have at least 2 axes, but have shape {list(indices.shape)}."
+        )
     if indices.shape[0] > ndim:
         raise ShapeError(f"{name}: {indices.shape[0]} indices exceed the data's {ndim} dimensions.")
     return indices.long().unbind(0)
@@ -337,12 +339,12 @@ def coordinates(name: str, indices: Tensor, ndim: int) -> tuple[Tensor, ...]:
     without_gradient=("indices",),
 )
 def gather_nd(data: Tensor, indices: Tensor) -> Tensor:
-    """Gather elements or slices whose coordinates stand in the columns of ``indices``.
+    """Gather the elements or slices at the coordinates in the columns of ``indices``.
 
     Parameters
     ----------
     indices
-        Coordinates on axis 0: ``indices[i]`` is along axis i of the data.
+        Coordinates along axis 0: ``indices[i]`` has those for axis i of the data.
 
     >>> mx.nd.gather_nd(mx.nd.array([[1, 2], [3, 4]]), mx.nd.array([[1, 0], [0, 1]])).asnumpy()
     array([3., 2.], dtype=float32)
@@ -352,7 +354,7 @@ def gather_nd(data: Tensor, indices: Tensor) -> Tensor:
 
 @gather_nd.infer_outputs
 def gather_nd_shape(data: Shape | None, indices: Shape | None) -> Shape | None:
-    """The shape of the indices without their first axis, then what is left of the data."""
+    """The shape of the indices without the first axis, then the remaining axes of the data."""
     if data is None or indices is None or indices[0] == UNKNOWN:
         return None
     return (*indices[1:], *data[indices[0] :])
@@ -360,12 +362,12 @@ def gather_nd_shape(data: Shape | None, indices: Shape | None) -> Shape | None:
 
 @op("_contrib_boolean_mask", "_npi_boolean_mask", types="T I -> T", value_dependent=True)
 def boolean_mask(data: Tensor, index: Tensor, *, axis: int = 0) -> Tensor:
-    """Keep the slices along an axis whose entry in ``index`` is not 0.
+    """Select the slices along an axis whose element in ``index`` is not 0.
 
     Parameters
     ----------
     index
-        Vector with an entry for each slice.
+        Vector with an element for each slice.
     axis
         The axis of the slices.
 
@@ -384,7 +386,7 @@ def boolean_mask(data: Tensor, index: Tensor, *, axis: int = 0) -> Tensor:
 
 @boolean_mask.infer_outputs
 def boolean_mask_shape(data: Shape | None, index: Shape | None, *, axis: int) -> Shape | None:
-    """How many are kept is known only when it runs."""
+    """The size of the axis depends on values."""
     if data is None:
         return None
     at = axis_within(axis, len(data), "_contrib_boolean_mask")
@@ -392,7 +394,7 @@ def boolean_mask_shape(data: Shape | None, index: Shape | None, *, axis: int) ->
 
 
 class WhereTypes(TypePattern):
-    """One type for the two choices; of two types nothing is inferred, as in MXNet."""
+    """Both choices have the same type; nothing is inferred if they differ, as in MXNet."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
         """Infer the choices and the output from each other."""
@@ -411,16 +413,16 @@ class WhereTypes(TypePattern):
     repeatable=True,
 )
 def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """Take from ``x`` where the condition is not 0, else from ``y``; a vector selects rows.
+    """Select elements of ``x`` if the condition is not 0, else of ``y``; a vector selects rows.
 
     Parameters
     ----------
     condition
-        Array of the same shape, or a vector with an entry for each row.
+        Array of the same shape, or a vector with an element for each row.
     x
-        Taken where the condition is not 0.
+        Values for nonzero conditions.
     y
-        Taken where it is 0.
+        Values for zero conditions.
 
     >>> x, y = mx.nd.array([[1, 2], [3, 4]]), mx.nd.zeros((2, 2))
     >>> mx.nd.where(mx.nd.array([0, 1]), x, y).asnumpy()
@@ -435,7 +437,8 @@ def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     if x.shape != y.shape or chosen.ndim != 1 or chosen.shape[0] != x.shape[0]:
         raise ShapeError(
             f"Shape inconsistent in where: condition {list(condition.shape)}, x {list(x.shape)}, "
-            f"y {list(y.shape)}; x and y must agree, and condition with them or their first axis."
+            f"y {list(y.shape)}; x and y must have the same shape, and condition that shape or the "
+            "size of the first axis."
         )
     return torch.where(chosen.reshape(-1, *(1,) * (x.ndim - 1)), x, y)
 

@@ -1,4 +1,4 @@
-"""Operators that put arrays together, take them apart, or lay out windows as columns."""
+"""Concatenation, splitting, and windows as columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _open(shape: Shape | None, axis: int, name: str) -> Shape | None:
 
 
 def _concatenated(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    """All sizes but the concatenated one agree; one unknown there follows from the output."""
+    """All sizes except along the axis agree; one unknown size there is inferred from the output."""
     dim, common = attrs["dim"], None
     for i, shape in enumerate([*ins, *outs]):
         what = f"Concat: input {i}" if i < len(ins) else "Concat: the output"
@@ -54,7 +54,7 @@ def _cat(name: str, data: tuple[Tensor, ...], dim: int) -> Tensor:
     for other in data:
         if other.dtype is not first.dtype:
             check_same_dtype(name, first, other)
-        if other.ndim != first.ndim:  # torch lets empty vectors pass
+        if other.ndim != first.ndim:  # torch accepts empty vectors
             raise ShapeError(
                 f"{name}: Incompatible input shape: expected {first.ndim} axes as in "
                 f"{list(first.shape)}, got {list(other.shape)}."
@@ -75,14 +75,14 @@ def _cat(name: str, data: tuple[Tensor, ...], dim: int) -> Tensor:
     repeatable=True,
 )
 def concat(*data: Tensor, dim: int = 1) -> Tensor:
-    """Join arrays along an axis.
+    """Concatenate arrays along an axis.
 
     Parameters
     ----------
     data
-        The arrays; they agree in all other axes.
+        The arrays; their other axes have the same sizes.
     dim
-        The axis to join along; a negative one counts from the last.
+        Axis to concatenate along; a negative value counts from the last.
 
     >>> x = mx.nd.array([[1, 2]])
     >>> mx.nd.Concat(x, x, dim=0).asnumpy()
@@ -98,12 +98,12 @@ def _concat_one_dtype(attrs: dict[str, Any], dtype: torch.dtype) -> Callable:
 
 
 def concatenation(axis: int) -> Callable[..., Tensor]:
-    """Return the function that joins tensors of one dtype; operators explain what does not fit."""
+    """Return the function that concatenates tensors of one dtype; the operator reports errors."""
 
     def join(*data: Tensor) -> Tensor:
         ndim = data[0].ndim
         for x in data:
-            if x.ndim != ndim:  # torch lets empty vectors pass
+            if x.ndim != ndim:  # torch accepts empty vectors
                 raise ShapeError("arrays of different numbers of axes")
         return torch.cat(data, axis)
 
@@ -111,7 +111,7 @@ def concatenation(axis: int) -> Callable[..., Tensor]:
 
 
 def _parameters_concatenated(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    """Inputs of unknown size share what is left of the output evenly."""
+    """Divide the unknown rest of the output evenly among inputs of unknown size."""
     ins, outs = _concatenated(ins, outs, attrs)
     at = attrs["dim"]
     known, out = given_shapes(ins), outs[0]
@@ -134,14 +134,14 @@ def _parameters_concatenated(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Sh
     names_output=True,
 )
 def rnn_param_concat(*data: Tensor, dim: int = 1) -> Tensor:
-    """Join the parameters of a recurrent layer into one array.
+    """Concatenate the parameters of a recurrent layer.
 
     Parameters
     ----------
     data
         The arrays.
     dim
-        The axis to join along.
+        Axis to concatenate along.
 
     >>> x = mx.nd.array([1, 2])
     >>> mx.nd._internal._rnn_param_concat(x, x, dim=0).asnumpy()
@@ -166,12 +166,12 @@ def _stacked(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
 
 @op("stack", count="num_args", shape=_stacked, precision="widest", repeatable=True)
 def stack(*data: Tensor, axis: int = 0) -> Tensor:
-    """Join arrays of one shape along a new axis.
+    """Stack arrays of the same shape along a new axis.
 
     Parameters
     ----------
     data
-        The arrays, of one shape.
+        The arrays, of the same shape.
     axis
         Position of the new axis in the result.
 
@@ -228,7 +228,7 @@ def _even_part(shape: Shape, parts: int, axis: int, squeeze_axis: bool, name: st
 @op(
     "SliceChannel",
     "split",
-    # Numbered even when there is one.
+    # Numbered even if there is only one.
     outputs=lambda a: tuple(f"output{i}" for i in range(a["num_outputs"])),
     method=True,
     names_single_input=True,
@@ -239,14 +239,14 @@ def _even_part(shape: Shape, parts: int, axis: int, squeeze_axis: bool, name: st
 def slice_channel(
     data: Tensor, *, num_outputs: ArrayCount, axis: int = 1, squeeze_axis: bool = False
 ) -> tuple[Tensor, ...] | Tensor:
-    """Split an axis into equal parts; ``squeeze_axis`` removes it where parts have size 1.
+    """Split an axis into equal parts; ``squeeze_axis`` removes the axis if parts have size 1.
 
     Parameters
     ----------
     num_outputs
         Number of equal parts.
     axis
-        The axis to split; a negative one counts from the last.
+        Axis to split; a negative value counts from the last.
 
     >>> [p.asnumpy().tolist() for p in mx.nd.SliceChannel(mx.nd.array([[1, 2]]), num_outputs=2)]
     [[[1.0]], [[2.0]]]
@@ -275,17 +275,17 @@ slice_channel.shape_rule = _sliced
 
 
 def _bounds(size: int, indices: Shape) -> list[tuple[int, int]]:
-    """Return where parts begin and end; the first index is 0. All parts of nothing are empty."""
+    """Return the begin and end of each part; the first index is 0."""
     if not size:
         return [(0, 0)] * len(indices)
     bounds = list(zip(indices, [*indices[1:], size], strict=True))
     if not indices or indices[0] or any(a > b for a, b in bounds):
-        raise ShapeError(f"_split_v2: indices={indices} do not rise from 0 to {size}.")
+        raise ShapeError(f"_split_v2: indices={indices} must be increasing from 0 to {size}.")
     return bounds
 
 
 def _section_starts(size: int, sections: int) -> Shape:
-    """Return where sections begin; the first ones are longer by 1 where the size does not fit.
+    """Return the start of each section; the first ones are one longer if the size is not divisible.
 
     >>> _section_starts(7, 3)
     (0, 3, 5)
@@ -309,14 +309,14 @@ def split_v2(
     squeeze_axis: bool = False,
     sections: int = 0,
 ) -> tuple[Tensor, ...] | Tensor:
-    """Split an axis into sections, or before each of the indices (the first being 0).
+    """Split an axis into sections, or at indices.
 
     Parameters
     ----------
     indices
-        Where the parts begin, with 0 first.
+        Start of each part; the first is 0.
     axis
-        The axis to split; a negative one counts from the last.
+        Axis to split; a negative value counts from the last.
 
     >>> x = mx.nd.array([[1, 2, 3]])
     >>> [p.shape for p in mx.nd._internal._split_v2(x, indices=(0, 1), axis=1)]
@@ -356,12 +356,12 @@ def split_v2_shapes(
 
 @op("khatri_rao", count="num_args", precision="full")
 def khatri_rao(*args: Tensor) -> Tensor:
-    """Return the columnwise Kronecker product of matrices.
+    """Compute the columnwise Kronecker (Khatri-Rao) product of matrices.
 
     Parameters
     ----------
     args
-        Matrices with equally many columns.
+        Matrices with the same number of columns.
 
     >>> x = mx.nd.array([[1, 2], [3, 4]])
     >>> mx.nd.khatri_rao(x, x).asnumpy()
@@ -374,7 +374,7 @@ def khatri_rao(*args: Tensor) -> Tensor:
     for other in args[1:]:
         if other.shape[1] != output.shape[1]:
             raise ShapeError(
-                "khatri_rao: all matrices need equally many columns, but have "
+                "khatri_rao: all matrices need the same number of columns, but have "
                 f"{output.shape[1]} and {other.shape[1]}."
             )
         output = (output.unsqueeze(1) * other).flatten(0, 1)
@@ -414,7 +414,7 @@ def _windows(
 def im2col(
     data: Tensor, *, kernel: Shape, stride: Shape = (), dilate: Shape = (), pad: Shape = ()
 ) -> Tensor:
-    """Lay each window of the images out as a column: (N, C * kernel, windows).
+    """Extract windows of images as columns: (N, C * kernel, windows).
 
     Parameters
     ----------
@@ -442,7 +442,7 @@ def im2col(
 def im2col_shape(
     data: Shape | None, *, kernel: Shape, stride: Shape, dilate: Shape, pad: Shape
 ) -> Shape | None:
-    """Count the windows."""
+    """Infer the number of windows."""
     if data is None:
         return None
     counts = _windows("im2col", tuple(data[2:]), kernel, stride, dilate, pad)[3]
@@ -460,7 +460,7 @@ def col2im(
     dilate: Shape = (),
     pad: Shape = (),
 ) -> Tensor:
-    """Add columns of windows up to images of ``output_size``: the reverse of `im2col`.
+    """Sum columns of windows into images of ``output_size``, the adjoint of `im2col`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Products of matrices, and operators over lists of arrays, as training loops use them."""
+"""Matrix products, and operators over lists of arrays for training loops."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ def dot(
     transpose_b: bool = False,
     forward_stype: Storage | None = None,
 ) -> Tensor:
-    """Sum products over the last axis of ``lhs`` and the first of ``rhs``.
+    """Compute the dot product over the last axis of ``lhs`` and the first axis of ``rhs``.
 
-    Transposed, the first axis of ``lhs`` and the last of ``rhs`` are meant. Two vectors give
-    shape (1,).
+    Two vectors give shape (1,).
 
     Parameters
     ----------
@@ -42,9 +41,9 @@ def dot(
     rhs
         The second factor.
     transpose_a
-        Whether the first axis of `lhs` is summed over, in place of the last.
+        Whether to sum over the first axis of `lhs` instead of the last.
     transpose_b
-        Whether the last axis of `rhs` is summed over, in place of the first.
+        Whether to sum over the last axis of `rhs` instead of the first.
 
     >>> mx.nd.dot(mx.nd.array([[1, 2]]), mx.nd.array([[3], [4]])).asnumpy()
     array([[11.]], dtype=float32)
@@ -53,7 +52,7 @@ def dot(
         return _mm(lhs.t() if transpose_a else lhs, rhs.t() if transpose_b else rhs)
     if lhs.ndim == 1 and rhs.ndim == 1:
         return torch.dot(lhs, rhs).reshape(1)
-    # A vector is the summed axis itself, whichever way it is turned.
+    # A vector has one axis, with or without transposition.
     transpose_a, transpose_b = transpose_a and lhs.ndim > 1, transpose_b and rhs.ndim > 1
     shape = dot_shape(lhs.shape, rhs.shape, transpose_a=transpose_a, transpose_b=transpose_b)
     left = lhs.flatten(1).t() if transpose_a else lhs.reshape(_rows(lhs), lhs.shape[-1])
@@ -65,13 +64,13 @@ def dot(
 
 
 def _rows(matrix: Tensor) -> int:
-    """Return how many vectors lie along the last axis; -1 would not do for empty arrays."""
+    """Return the number of vectors along the last axis; -1 would fail for empty arrays."""
     return math.prod(matrix.shape[:-1])
 
 
 @dot.variant("call")
 def _multiply_matrices(attrs: dict[str, Any], dtype: torch.dtype) -> Callable | None:
-    """Return torch's product of matrices, which raises on other arrays."""
+    """Return torch's matrix product, which raises for other arrays."""
     return None if attrs.get("transpose_a") or attrs.get("transpose_b") else _mm
 
 
@@ -79,7 +78,7 @@ def _multiply_matrices(attrs: dict[str, Any], dtype: torch.dtype) -> Callable | 
 def dot_shape(
     lhs: Shape | None, rhs: Shape | None, *, transpose_a: bool, transpose_b: bool, **_: object
 ) -> Shape | None:
-    """What is left of both when the summed axes are gone."""
+    """The remaining axes of both arrays, without the summed ones."""
     if lhs is None or rhs is None:
         return None
     if not lhs or not rhs:
@@ -96,7 +95,7 @@ def dot_shape(
 
 @dot.work
 def dot_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
-    """Every output element takes one multiply-add for each element of the summed axis."""
+    """One multiply-add for each output element and each element of the summed axis."""
     return math.prod(outs[0]) * (ins[0][0] if attrs["transpose_a"] else ins[0][-1])
 
 
@@ -116,7 +115,7 @@ def batch_dot(
     transpose_b: bool = False,
     forward_stype: Storage | None = None,
 ) -> Tensor:
-    """Multiply matrices pairwise: the last two axes are matrices, those before count pairs.
+    """Compute a batch of matrix products; the last two axes are the matrices.
 
     Parameters
     ----------
@@ -138,7 +137,7 @@ def batch_dot(
 
 @batch_dot.variant("call")
 def _multiply_batches(attrs: dict[str, Any], dtype: torch.dtype) -> Callable | None:
-    """Return torch's product of batches of matrices, which raises on other arrays."""
+    """Return torch's batched matrix product, which raises for other arrays."""
     return None if attrs.get("transpose_a") or attrs.get("transpose_b") else _bmm
 
 
@@ -146,23 +145,25 @@ def _multiply_batches(attrs: dict[str, Any], dtype: torch.dtype) -> Callable | N
 def batch_dot_shape(
     lhs: Shape | None, rhs: Shape | None, *, transpose_a: bool, transpose_b: bool, **_: object
 ) -> Shape | None:
-    """Equal leading sizes, then rows of the first and columns of the second."""
+    """The batch axes, then the rows of the first and the columns of the second factor."""
     if lhs is None or rhs is None:
         return None
     what = f"{list(lhs)} X {list(rhs)} (transpose_a={transpose_a}, transpose_b={transpose_b})"
     if len(lhs) < 3 or len(lhs) != len(rhs):
-        raise ShapeError(f"batch_dot shape error: {what}: both need equally many axes, 3 or more.")
+        raise ShapeError(
+            f"batch_dot shape error: {what}: both need the same number of axes, at least 3."
+        )
     rows, summed = lhs[-2:][::-1] if transpose_a else lhs[-2:]
     other, columns = rhs[-2:][::-1] if transpose_b else rhs[-2:]
     pairs = [*zip(lhs[:-2], rhs[:-2], strict=True), (summed, other)]
     if any(a != b and UNKNOWN not in (a, b) for a, b in pairs):
-        raise ShapeError(f"batch_dot shape error: {what}: the sizes do not agree.")
+        raise ShapeError(f"batch_dot shape error: {what}: the sizes do not match.")
     return (*(max(a, b) for a, b in pairs[:-1]), rows, columns)
 
 
 @batch_dot.work
 def batch_dot_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
-    """Every output element takes one multiply-add for each element of the summed axis."""
+    """One multiply-add for each output element and each element of the summed axis."""
     return math.prod(outs[0]) * ins[0][-2 if attrs["transpose_a"] else -1]
 
 
@@ -170,12 +171,12 @@ def finite(name: str, arrays: tuple[Tensor, ...], init_output: bool) -> Tensor:
     """Return 1 if no element is infinite or NaN, else 0."""
     if not init_output:
         raise MXNetError(
-            f"{name}: init_output=False, which multiplies the result into out=, is not offered. "
-            "Give all arrays in one call, or multiply the results."
+            f"{name}: init_output=False, which multiplies the result into out=, is not supported. "
+            "Pass all arrays in one call, or multiply the results."
         )
     for x in arrays:
         require_floating_point(name, x)
-    # The largest size of an array is infinite or NaN if one of its elements is.
+    # The maximum of absolute values is infinite or NaN if one of the elements is.
     filled = [x.detach() for x in arrays if x.numel()]
     if not filled:
         return torch.ones(1)
@@ -183,17 +184,17 @@ def finite(name: str, arrays: tuple[Tensor, ...], init_output: bool) -> Tensor:
     return sizes.isfinite().all().to(torch.float32).reshape(1)
 
 
-MIN_SPLIT = 2**20  # elements of one norm; torch adds up their float32 squares one by one
-BLOCK = {1: 2048, 2: 1024}  # by the order of the norm
+MIN_SPLIT = 2**20  # elements per block; torch sums float32 squares sequentially
+BLOCK = {1: 2048, 2: 1024}  # indexed by the order of the norm
 
 
 def vector_norm(
     x: Tensor, ord: float = 2, axes: tuple[int, ...] | None = None, keepdims: bool = False
 ) -> Tensor:
-    """Return ``torch.linalg.vector_norm``, of many float32 elements as the norm of block norms.
+    """Return ``torch.linalg.vector_norm``; for many float32 elements the norm of block norms.
 
-    On a CPU torch adds squares to a few float32 sums, which lose digits when they grow: 5 % of
-    the norm of 10^8 equal numbers.
+    On a CPU torch accumulates squares in a few float32 sums, which lose precision: 5 % of the norm
+    of 10^8 equal numbers.
 
     >>> x = torch.full((2**24,), 0.5)
     >>> vector_norm(x)
@@ -203,11 +204,11 @@ def vector_norm(
     is_split = x.dtype is torch.float32 and x.is_cpu and ord in (1, 2)
     if not is_split or math.prod([x.shape[a] for a in dims]) < MIN_SPLIT:
         return torch.linalg.vector_norm(x, ord, axes, keepdims)
-    first = dims[-1]  # of the last axes, which are split together if they are one in memory
+    first = dims[-1]  # size of the last axes, which are flattened if contiguous
     while x.is_contiguous() and first - 1 in dims:
         first -= 1
     blocks = _block_norms(x.flatten(first, dims[-1]), ord, first)
-    # float64 is slow, and worth its time for few numbers
+    # float64 is slow: only for few elements
     dtype = torch.float64 if blocks.numel() * 64 <= x.numel() else None
     outer = [a for a in dims if a < first]
     out = torch.linalg.vector_norm(blocks, ord, [*outer, first], dtype=dtype).to(torch.float32)
@@ -215,7 +216,7 @@ def vector_norm(
 
 
 def _block_norms(x: Tensor, ord: float, axis: int) -> Tensor:
-    """Return the norms of blocks along an axis, in place of its elements."""
+    """Replace the elements along an axis by the norms of blocks."""
     size = x.shape[axis]
     block = BLOCK[int(ord)]
     count, rest = divmod(size, block)
@@ -242,7 +243,7 @@ def list_norms(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
 
 @op("all_finite", types="T -> float32")
 def all_finite(data: Tensor, *, init_output: bool = True) -> Tensor:
-    """1 if no element is infinite or NaN, else 0.
+    """Return 1 if no element is infinite or NaN, else 0.
 
     >>> mx.nd.all_finite(mx.nd.array([1, np.inf])).asnumpy()
     array([0.], dtype=float32)
@@ -257,7 +258,7 @@ def all_finite(data: Tensor, *, init_output: bool = True) -> Tensor:
     input_names=lambda a: [f"array_{i}" for i in range(a["num_arrays"])],
 )
 def multi_all_finite(*data: Tensor, num_arrays: ArrayCount = 1, init_output: bool = True) -> Tensor:
-    """1 if no element of any array is infinite or NaN, else 0.
+    """Return 1 if no element of any array is infinite or NaN, else 0.
 
     Parameters
     ----------
@@ -286,7 +287,7 @@ multi_all_finite.infer_outputs(all_finite_outputs)
     input_names=lambda a: [f"array_{i}" for i in range(a["num_arrays"])],
 )
 def multi_sum_sq(*data: Tensor, num_arrays: ArrayCount) -> Tensor:
-    """Sum of squares of each array.
+    """Compute the sum of squares of each array.
 
     Parameters
     ----------
@@ -310,7 +311,7 @@ def multi_sum_sq_outputs(*shapes: tuple | None, **_: int) -> tuple:
 
 @op("reset_arrays", count="num_arrays", outputs=0, mutates=("data",))
 def reset_arrays(*data: Tensor, num_arrays: ArrayCount) -> tuple:
-    """Set all arrays to 0 in place.
+    """Set all arrays to zero in place.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Reductions (sums, products, extremes, norms, moments), and order: sorting, top k, bins."""
+"""Reductions (sums, products, extrema, norms, moments), sorting, top k and histograms."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ Axes = tuple[int, ...]
 
 
 def total(x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
-    """Sum; integers wrap in their own type."""
-    if len(axes) == 1:  # torch reads a single axis faster than a tuple of one, or of all
+    """Sum; integers wrap around in their own type."""
+    if len(axes) == 1:  # torch parses a single axis faster than a tuple
         return torch.sum(x, axes[0], keepdims)
     return torch.sum(x) if len(axes) == x.ndim and not keepdims else torch.sum(x, axes, keepdims)
 
 
 def average(x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
-    """Mean; that of integers is their sum, wrapped in their type, divided and cut."""
+    """Mean; for integers the sum with wraparound, then truncating division."""
     count = math.prod([x.shape[a] for a in axes])
     if x.dtype.is_floating_point:
-        if count == 1:  # losses with one number for each sample
+        if count == 1:  # losses with one element per sample
             return x.clone() if keepdims else x.squeeze(axes).clone()
         return torch.mean(x, axes[0] if len(axes) == 1 else axes, keepdims)
     return torch.div(torch.sum(x, axes, keepdims).to(x.dtype), count)
 
 
 def product_over(x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
-    """Multiply over axes; torch's own knows one axis, so the others are joined to it."""
+    """Multiply over axes; torch supports one axis, so they are flattened."""
     if len(axes) == 1:
         return torch.prod(x, axes[0], keepdims)
     others = [a for a in range(x.ndim) if a not in axes]
@@ -67,7 +67,7 @@ def total_of_squares(x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
 
 
 def to_every_extreme(grad: Tensor, out: Tensor, data: Tensor) -> Tensor:
-    """Give the whole gradient to each element that equals the extreme."""
+    """Return the full gradient for each element that equals the extremum."""
     return torch.where(data == out, grad, 0)
 
 
@@ -92,7 +92,7 @@ sum_ = over_axes(
     total,
     "sum_axis",
     "_sparse_sum",
-    doc="Sum over axes; without axes over all, with the shape ``(1,)``.",
+    doc="Sum over axes; by default over all, with result shape ``(1,)``.",
     given=TABLE,
     result="[3., 7.]",
     direct=torch.sum,
@@ -115,7 +115,7 @@ over_axes(
     given=TABLE,
     result="[ 2., 12.]",
     precision="full",
-    repeatable=False,  # torch chooses its gradient by the values
+    repeatable=False,  # torch's gradient depends on values
 )
 over_axes(
     "nansum",
@@ -132,7 +132,7 @@ over_axes(
     given="[[1, np.nan], [3, 4]]",
     result="[ 1., 12.]",
     precision="full",
-    repeatable=False,  # torch chooses its gradient by the values
+    repeatable=False,  # torch's gradient depends on values
 )
 over_axes(
     "max",
@@ -171,14 +171,14 @@ def norm(
     out_dtype: DType | None = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """L1 norm ``sum |x|`` or L2 norm ``sqrt(sum x^2)`` over axes.
+    """Compute the L1 norm ``sum |x|`` or the L2 norm ``sqrt(sum x^2)`` over axes.
 
     Parameters
     ----------
     ord
         Order of the norm, 1 or 2.
     axis
-        The axis of vectors, or two axes of matrices; None takes all elements.
+        Axis of vectors, or two axes of matrices; None: over all elements.
     out_dtype
         Data type of the result; by default that of the array.
 
@@ -199,15 +199,15 @@ def norm(
 
 
 def _squares_fit(norms: Tensor) -> bool:
-    """Return whether no square under these norms can have left the range of its type."""
+    """Return whether no square can have overflowed or underflowed for these norms."""
     lowest, highest = norms.detach().aminmax()
     info = torch.finfo(norms.dtype)
-    # The comparison is false for nan, too.
+    # The comparison is false for NaN too.
     return bool((lowest > info.tiny**0.5 / info.eps) & (highest < info.max**0.5))
 
 
 def _scaled_norm(data: Tensor, axes: tuple[int, ...] | None, keepdims: bool) -> Tensor:
-    """Return the L2 norm of values whose squares may be too large or too small."""
+    """Return the L2 norm with scaling, for squares that overflow or underflow."""
     dims = tuple(range(data.ndim)) if axes is None else axes
     scale = data.detach().abs().amax(dims, keepdim=True)
     scale = torch.where((scale > 0) & scale.isfinite(), scale, torch.ones_like(scale))
@@ -216,7 +216,7 @@ def _scaled_norm(data: Tensor, axes: tuple[int, ...] | None, keepdims: bool) -> 
 
 
 def located(name: str, find: Callable, data: Tensor, axis: int | None, keepdims: bool) -> Tensor:
-    """Return the index of an extreme in the array's dtype; without an axis that in all of it."""
+    """Return argmax or argmin in the input's dtype; with `axis=None`, of the flattened input."""
     if data.dtype is BOOL:
         raise refuse_bool(name)
     if axis is None:
@@ -227,7 +227,7 @@ def located(name: str, find: Callable, data: Tensor, axis: int | None, keepdims:
     return out if out.ndim else out.reshape(1)
 
 
-# They take half the time of ``Tensor.to``.
+# Twice as fast as ``Tensor.to``.
 _FLOATS = {
     torch.float16: Tensor.half,
     torch.bfloat16: Tensor.bfloat16,
@@ -239,7 +239,7 @@ _FLOATS = {
 def _locate_directly(
     find: Callable, attrs: dict[str, Any], dtype: torch.dtype
 ) -> Callable[[Tensor], Tensor] | None:
-    """Return the search along one axis; torch raises if there is no such axis."""
+    """Return argmax or argmin along one axis; torch raises if the axis does not exist."""
     axis, keepdims = attrs.get("axis"), attrs.get("keepdims", False)
     if axis is None or dtype not in _FLOATS:
         return None
@@ -254,12 +254,12 @@ def _locate_directly(
 
 @op("argmax", shape=reduced, method=True)
 def argmax(data: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Index of the first maximum along an axis, in the array's dtype.
+    """Return the index of the first maximum along an axis, in the array's dtype.
 
     Parameters
     ----------
     axis
-        The axis to search along; None searches the flattened array.
+        Axis to search; None: the flattened array.
 
     >>> mx.nd.argmax(mx.nd.array([[1, 5, 5], [4, 2, 3]]), axis=1).asnumpy()
     array([1., 0.], dtype=float32)
@@ -274,12 +274,12 @@ def _argmax_of_floats(attrs: dict[str, Any], dtype: torch.dtype) -> Callable | N
 
 @op("argmin", shape=reduced, method=True)
 def argmin(data: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Index of the first minimum along an axis, in the array's dtype.
+    """Return the index of the first minimum along an axis, in the array's dtype.
 
     Parameters
     ----------
     axis
-        The axis to search along; None searches the flattened array.
+        Axis to search; None: the flattened array.
 
     >>> mx.nd.argmin(mx.nd.array([[1, 5, 5], [4, 2, 3]]), axis=1).asnumpy()
     array([0., 1.], dtype=float32)
@@ -294,7 +294,7 @@ def _argmin_of_floats(attrs: dict[str, Any], dtype: torch.dtype) -> Callable | N
 
 @op("argmax_channel", method=True)
 def argmax_channel(data: Tensor) -> Tensor:
-    """Index of the maximum along axis 1, the channels.
+    """Return the index of the maximum along axis 1, the channels.
 
     >>> mx.nd.argmax_channel(mx.nd.array([[1, 5, 5], [4, 2, 3]])).asnumpy()
     array([1., 0.], dtype=float32)
@@ -312,7 +312,7 @@ def argmax_channel_outputs(data: tuple | None) -> tuple | None:
 def moments(
     data: Tensor, *, axes: Shape | None = None, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Mean and variance (of the population) over axes, which must be given.
+    """Compute mean and population variance over axes.
 
     Parameters
     ----------
@@ -324,7 +324,7 @@ def moments(
     (array([1.5, 4. ], dtype=float32), array([0.25, 1.  ], dtype=float32))
     """
     if not axes:
-        raise MXNetError("moments: give the axes; for the whole array name all of them.")
+        raise MXNetError("moments: axes is required; for the whole array pass all axes.")
     dims = axes_of(axes, data.ndim)
     if data.dtype.is_floating_point:
         var, mean = torch.var_mean(data, dims, correction=0, keepdim=keepdims)
@@ -337,7 +337,7 @@ def moments(
 
 @moments.infer_outputs
 def moments_outputs(data: tuple | None, *, axes: Shape | None, keepdims: bool) -> list | None:
-    """Return the reduced shape, twice."""
+    """Return the reduced shape for both outputs."""
     if data is None:
         return None
     _, shapes = reduced([data], [None], {"axis": axes, "keepdims": keepdims})
@@ -345,7 +345,7 @@ def moments_outputs(data: tuple | None, *, axes: Shape | None, keepdims: bool) -
 
 
 class RunningTypes(TypePattern):
-    """Dtypes of running sums: the attribute ``dtype``, else the array's, where bool is counted."""
+    """Data types of cumulative sums: ``dtype``, else the array's; int64 for bool."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
         """Infer the output from the attribute or the input."""
@@ -354,7 +354,7 @@ class RunningTypes(TypePattern):
 
 
 class _HalfPrecisionCumsum(torch.autograd.Function):
-    """A running sum that is float16 at every step, as MXNet's; torch's is float32 inside."""
+    """Cumulative sum that rounds to float16 at every step, as MXNet does; torch uses float32."""
 
     @staticmethod
     def forward(ctx: Any, data: Tensor, axis: int) -> Tensor:
@@ -375,12 +375,12 @@ def _running_sum(a: Tensor, axis: int, dtype: torch.dtype) -> Tensor:
 
 @op("_np_cumsum", "cumsum", casts=True)
 def cumsum(a: Tensor, *, axis: int | None = None, dtype: DType | None = None) -> Tensor:
-    """Running sum along an axis; without one over the flattened array.
+    """Compute the cumulative sum along an axis, or of the flattened array.
 
     Parameters
     ----------
     axis
-        The axis to sum along; None sums the flattened array.
+        Axis to sum along; None: the flattened array.
     dtype
         Data type of the result; by default that of the array.
 
@@ -389,7 +389,7 @@ def cumsum(a: Tensor, *, axis: int | None = None, dtype: DType | None = None) ->
     """
     target = dtype or (torch.int64 if a.dtype is BOOL else a.dtype)
     if not target.is_floating_point:
-        a = a.detach()  # torch refuses integers that would carry a gradient
+        a = a.detach()  # integers cannot require grad in torch
     if axis is None:
         return _running_sum(a.flatten(), 0, target)
     if not -a.ndim <= axis < a.ndim:
@@ -402,18 +402,18 @@ cumsum.type_pattern = RunningTypes(None)
 
 @cumsum.infer_outputs
 def cumsum_outputs(a: tuple | None, *, axis: int | None, **_: DType | None) -> tuple | None:
-    """Return the shape itself, or flat."""
+    """Return the shape, flattened if there is no axis."""
     if a is None or axis is not None:
         return a
     return (-1 if -1 in a else math.prod(a),)
 
 
-# Up to this length MXNet keeps equal elements in their order; so does a stable sort.
+# Up to this length MXNet's sort is stable.
 STABLE_LENGTH = 16
 
 
 def _line(data: Tensor, axis: int | None, name: str) -> tuple[Tensor, int]:
-    """Return what is ordered and along which axis; None means everything in one line."""
+    """Return the tensor to sort and the axis; None flattens it."""
     return (data.reshape(-1), 0) if axis is None else (data, axis_within(axis, data.ndim, name))
 
 
@@ -424,12 +424,12 @@ def _sort(data: Tensor, axis: int | None, is_ascend: bool, name: str) -> tuple[T
 
 @op("sort", "_npi_sort", total=2, method=True)
 def sort(data: Tensor, *, axis: int | None = -1, is_ascend: bool = True) -> Tensor:
-    """Sort along an axis; ``axis=None`` sorts all elements into one line.
+    """Sort along an axis, or the flattened array.
 
     Parameters
     ----------
     axis
-        The axis to sort along; None sorts the flattened array.
+        Axis to sort along; None: the flattened array.
 
     >>> mx.nd.sort(mx.nd.array([3, 1, 2])).asnumpy()
     array([1., 2., 3.], dtype=float32)
@@ -446,7 +446,7 @@ def argsort(
     Parameters
     ----------
     axis
-        The axis to sort along; None sorts the flattened array.
+        Axis to sort along; None: the flattened array.
     dtype
         Data type of the indices.
 
@@ -459,14 +459,14 @@ def argsort(
 @sort.infer_outputs
 @argsort.infer_outputs
 def sort_shape(data: Shape | None, *, axis: int | None, **_: object) -> Shape | None:
-    """As the data, or one line."""
+    """The output has the shape of the data, or is flattened."""
     if data is None or axis is not None:
         return data
     return (product(data),)
 
 
 class TopkTypes(TypePattern):
-    """Values and masks have the data's type, indices the attribute's."""
+    """Values and masks have the data's type, indices that of the attribute ``dtype``."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
         """Infer the outputs; the type of values is that of the data."""
@@ -478,7 +478,7 @@ class TopkTypes(TypePattern):
 
 
 def _count(size: int, k: int) -> int:
-    """Return how many are wanted; k < 1 means all."""
+    """Return the number of elements to find; k < 1 means all."""
     if k > size:
         raise ShapeError(f"topk: k must be smaller than {size} or equal, get k = {k}")
     return size if k < 1 else k
@@ -501,18 +501,18 @@ def topk(
     is_ascend: bool = False,
     dtype: DType = torch.float32,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Find the ``k`` largest (or, ascending, smallest) along an axis: where or what they are.
+    """Find the ``k`` largest (or smallest) elements along an axis.
 
     Parameters
     ----------
     axis
-        The axis to search along; None searches the flattened array.
+        Axis to search; None: the flattened array.
     k
-        How many to find; 0 means all.
+        Number of elements; 0 means all.
     ret_typ
         Whether to return ``indices``, ``value`` (the elements), ``both``, or a ``mask`` of 0 and 1.
     is_ascend
-        Whether to find the smallest.
+        Whether to find the smallest elements.
     dtype
         Data type of the indices.
 
@@ -546,7 +546,7 @@ topk.type_pattern = TopkTypes(None)
 def topk_shape(
     data: Shape | None, *, axis: int | None, k: int, ret_typ: str, **_: object
 ) -> Shape | None:
-    """Change the size of the axis to ``k``; a mask is as the data."""
+    """Change the size of the axis to ``k``; a mask has the shape of the data."""
     if data is None or ret_typ == "mask":
         return data
     line = (product(data),) if axis is None else data
@@ -569,16 +569,16 @@ def histogram(
     bin_cnt: int | None = None,
     range: Floats | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Count elements in bins: between the given edges, or in equal parts of a range.
+    """Count elements in bins, given by edges or as equal parts of a range.
 
     Parameters
     ----------
     bins
         Edges of the bins, ascending.
     bin_cnt
-        Number of equal bins, in place of `bins`.
+        Number of equal bins, instead of `bins`.
     range
-        Smallest and largest number that the equal bins cover.
+        Lower and upper limit of the equal bins.
 
     >>> x = mx.nd.array([0, 1, 2, 2, 5])
     >>> counts, edges = mx.nd._internal._histogram(x, bin_cnt=2, range=(0, 4))
@@ -598,7 +598,7 @@ def histogram(
         bins = bins.clone()
     flat, count = data.detach().reshape(-1), len(bins) - 1
     flat = flat[(flat >= bins[0]) & (flat <= bins[-1])]
-    # The last bin holds its right edge too.
+    # The last bin includes its right edge.
     positions = (torch.searchsorted(bins.detach(), flat, right=True) - 1).clamp(max=count - 1)
     return torch.bincount(positions, minlength=count), bins
 
@@ -607,7 +607,7 @@ def histogram(
 def histogram_shapes(
     data: Shape | None, bins: Shape | None, *, bin_cnt: int | None, **_: object
 ) -> list[Shape] | None:
-    """One count for each bin, one edge more."""
+    """One count per bin, and one more edge."""
     if bin_cnt is not None:
         return [(bin_cnt,), (bin_cnt + 1,)]
     if bins is None or UNKNOWN in bins:

@@ -1,4 +1,4 @@
-"""Operators that write elements at places given by arrays of indices, and index arithmetic."""
+"""Operators that write elements at array indices, and index arithmetic."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def _check_scatter(name: str, data: Tensor, indices: Tensor, shape: Shape) -> No
 
 @op("scatter_nd", types="T I -> T", without_gradient=("indices",))
 def scatter_nd(data: Tensor, indices: Tensor, *, shape: Shape) -> Tensor:
-    """Write elements into zeros at the coordinates in the columns of ``indices``.
+    """Write elements into an array of zeros, at the coordinates in the columns of ``indices``.
 
     Parameters
     ----------
     data
         The elements to write.
     indices
-        Coordinates on axis 0: ``indices[i]`` is along axis i of the result.
+        Coordinates along axis 0: ``indices[i]`` has those for axis i of the result.
 
     >>> x, index = mx.nd.array([5, 6]), mx.nd.array([[1, 0], [0, 1]])
     >>> mx.nd.scatter_nd(x, index, shape=(2, 2)).asnumpy()
@@ -45,22 +45,22 @@ def scatter_nd(data: Tensor, indices: Tensor, *, shape: Shape) -> Tensor:
 
 @scatter_nd.infer_outputs
 def scatter_nd_shape(data: Shape | None, indices: Shape | None, *, shape: Shape) -> Shape:
-    """As the attribute says."""
+    """The output has the shape of the attribute."""
     return shape
 
 
 @op("_backward_gather_nd", types="T I -> T")
 def add_at_nd(data: Tensor, indices: Tensor, *, shape: Shape) -> Tensor:
-    """Add elements to zeros at the coordinates in the columns of ``indices``.
+    """Add elements to an array of zeros, at the coordinates in the columns of ``indices``.
 
-    Unlike `scatter_nd`, it sums the elements that meet at one place.
+    Unlike `scatter_nd`, it sums elements with equal coordinates.
 
     Parameters
     ----------
     data
         The elements to add.
     indices
-        Coordinates on axis 0: ``indices[i]`` is along axis i of the result.
+        Coordinates along axis 0: ``indices[i]`` has those for axis i of the result.
 
     >>> x, index = mx.nd.array([5, 6, 1]), mx.nd.array([[1, 0, 0], [0, 1, 1]])
     >>> mx.nd._internal._backward_gather_nd(x, index, shape=(2, 2)).asnumpy()
@@ -86,7 +86,7 @@ def scatter_set_nd(lhs: Tensor, rhs: Tensor, indices: Tensor, *, shape: Shape) -
     rhs
         The elements to write.
     indices
-        Coordinates on axis 0: ``indices[i]`` is along axis i of `lhs`.
+        Coordinates along axis 0: ``indices[i]`` has those for axis i of `lhs`.
     shape
         Shape of `lhs`.
 
@@ -104,20 +104,20 @@ def scatter_set_nd(lhs: Tensor, rhs: Tensor, indices: Tensor, *, shape: Shape) -
 def scatter_set_nd_shape(
     lhs: Shape | None, rhs: Shape | None, indices: Shape | None, *, shape: Shape
 ) -> Shape | None:
-    """As the first array."""
+    """The output has the shape of the first array."""
     return lhs
 
 
 @op("_contrib_index_copy", types="T I T -> T")
 def index_copy(old_tensor: Tensor, index_vector: Tensor, new_tensor: Tensor) -> Tensor:
-    """Return a copy of an array in which some rows are replaced.
+    """Return a copy of an array with some rows replaced.
 
     Parameters
     ----------
     old_tensor
         The array to copy.
     index_vector
-        Numbers of the rows to replace.
+        Indices of the rows to replace.
     new_tensor
         The new rows.
 
@@ -134,12 +134,12 @@ def index_copy(old_tensor: Tensor, index_vector: Tensor, new_tensor: Tensor) -> 
 def index_copy_shape(
     old_tensor: Shape | None, index_vector: Shape | None, new_tensor: Shape | None
 ) -> Shape | None:
-    """As the old array."""
+    """The output has the shape of the old array."""
     return old_tensor
 
 
 def _one_in_each_row(name: str, data: Tensor, index: Tensor, values: Tensor) -> Tensor:
-    """Return a copy with one value written in each row; indices outside write nothing."""
+    """Return a copy with one value written in each row; indices out of range are ignored."""
     if data.ndim != 2 or index.shape != data.shape[:1]:
         raise ShapeError(
             f"{name}: needs a matrix and one index for each row, but got {list(data.shape)} and "
@@ -176,7 +176,7 @@ def fill_element_0index(lhs: Tensor, mhs: Tensor, rhs: Tensor) -> Tensor:
 def fill_element_0index_shape(
     lhs: Shape | None, mhs: Shape | None, rhs: Shape | None
 ) -> Shape | None:
-    """As the matrix."""
+    """The output has the shape of the matrix."""
     return lhs
 
 
@@ -194,12 +194,12 @@ def onehot_encode(lhs: Tensor, rhs: Tensor) -> Tensor:
 
 @onehot_encode.infer_outputs
 def onehot_encode_shape(lhs: Shape | None, rhs: Shape | None) -> Shape | None:
-    """As the second array."""
+    """The output has the shape of the second array."""
     return rhs
 
 
 def _strides(name: str, shape: Shape | None) -> list[int]:
-    """Return how far apart neighbors of each axis lie; the first size does not matter."""
+    """Return the stride of each axis, in elements; the first size is not used."""
     if not shape:
         raise ShapeError(f"{name}: shape must be given.")
     return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
@@ -207,14 +207,14 @@ def _strides(name: str, shape: Shape | None) -> list[int]:
 
 @op("_ravel_multi_index", "ravel_multi_index", names_single_input=True)
 def ravel_multi_index(data: Tensor, *, shape: Shape | None = None) -> Tensor:
-    """Turn columns of coordinates into positions in an array of that shape laid out flat.
+    """Convert columns of coordinates to indices into the flattened array.
 
     Parameters
     ----------
     data
-        Coordinates on axis 0: ``data[i]`` is along axis i of the shape.
+        Coordinates along axis 0: ``data[i]`` has those for axis i.
     shape
-        Shape of the array that the coordinates are for.
+        Shape of the array.
 
     >>> mx.nd.ravel_multi_index(mx.nd.array([[3, 6], [4, 5]]), shape=(7, 6)).asnumpy()
     array([22., 41.], dtype=float32)
@@ -230,20 +230,20 @@ def ravel_multi_index(data: Tensor, *, shape: Shape | None = None) -> Tensor:
 
 @ravel_multi_index.infer_outputs
 def ravel_multi_index_shape(data: Shape | None, *, shape: Shape | None) -> Shape | None:
-    """One position for each column."""
+    """The output has one index for each column."""
     return None if data is None else data[1:]
 
 
 @op("_unravel_index", "unravel_index", names_single_input=True)
 def unravel_index(data: Tensor, *, shape: Shape | None = None) -> Tensor:
-    """Turn positions in a flat array into columns of coordinates.
+    """Convert indices into the flattened array to columns of coordinates.
 
     Parameters
     ----------
     data
-        Positions in the flat array.
+        Indices into the flattened array.
     shape
-        Shape of the array that the positions are for.
+        Shape of the array.
 
     >>> mx.nd.unravel_index(mx.nd.array([22, 41]), shape=(7, 6)).asnumpy()
     array([[3., 6.],
@@ -258,5 +258,5 @@ def unravel_index(data: Tensor, *, shape: Shape | None = None) -> Tensor:
 
 @unravel_index.infer_outputs
 def unravel_index_shape(data: Shape | None, *, shape: Shape | None) -> Shape | None:
-    """One row for each axis."""
+    """The output has one row for each axis."""
     return None if data is None or shape is None else (len(shape), *data)

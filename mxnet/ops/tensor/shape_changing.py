@@ -1,7 +1,7 @@
-"""Operators that rearrange an array's axes and sizes, and those that return its shape.
+"""Operators that change or return the shape of an array.
 
-Reshape codes: ``0`` copies a size, ``-1`` follows from the others, ``-2`` copies all that remain,
-``-3`` merges two sizes, ``-4`` splits one into the two numbers that follow.
+Reshape codes: ``0`` copies a size, ``-1`` is inferred, ``-2`` copies all remaining sizes, ``-3``
+merges two sizes, ``-4`` splits one into the two numbers that follow.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ..declare import op
 from ..shapes import UNKNOWN, Shapes, unify
 from .identity import may_share, own
 
-_INFER = None  # the place of a -1 code, kept apart from sizes that are not known yet
+_INFER = None  # marks a -1 code, distinct from unknown sizes
 
 
 @lru_cache(maxsize=4096)
 def resolve_reshape(shape: Shape, codes: Shape, reverse: bool = False) -> Shape | None:
-    """Return the shape that the codes mean, or None if the number of elements does not fit.
+    """Resolve the codes to a shape; None if the number of elements does not match.
 
     `reverse` matches codes and sizes from the right. Unknown sizes (-1) stay unknown.
 
@@ -97,7 +97,7 @@ def _split(size: int, pending: Iterator[int], codes: Shape) -> tuple[int, int]:
 
 
 def _fit(shape: Shape, wanted: list[Any]) -> Shape | None:
-    """Fill in the size that follows from the others, and check the number of elements."""
+    """Fill in the inferred size, and check the number of elements."""
     if UNKNOWN in shape:
         return tuple(UNKNOWN if n is _INFER else n for n in wanted)
     total = math.prod(shape)
@@ -112,7 +112,7 @@ def _fit(shape: Shape, wanted: list[Any]) -> Shape | None:
 
 @lru_cache(maxsize=256)
 def resolve_target(shape: Shape, target: Shape, keep_highest: bool) -> Shape | None:
-    """Return what the old ``target_shape`` means: 0 follows from the others.
+    """Resolve the old ``target_shape``, in which 0 is inferred.
 
     >>> resolve_target((2, 3, 4), (0, 6), False), resolve_target((2, 3, 4), (9, 0), True)
     ((4, 6), (2, 12))
@@ -126,7 +126,7 @@ def resolve_target(shape: Shape, target: Shape, keep_highest: bool) -> Shape | N
 
 
 def complete_by_size(shape: Shape, other: Shape) -> Shape:
-    """Return the shape with its one unknown size inferred from another shape of as many elements.
+    """Infer the one unknown size from another shape with the same number of elements.
 
     >>> complete_by_size((-1, 3, 4), (2, 12))
     (2, 3, 4)
@@ -141,7 +141,7 @@ def complete_by_size(shape: Shape, other: Shape) -> Shape:
 
 
 def axis_within(axis: int, ndim: int, name: str) -> int:
-    """Return a non-negative axis; one outside the array is an error.
+    """Return a non-negative axis; raise if it is out of range.
 
     >>> axis_within(-1, 3, "stack")
     2
@@ -189,21 +189,21 @@ def reshape(
     target_shape: Shape = (),
     keep_highest: bool = False,
 ) -> Tensor:
-    """Give the array another shape of as many elements.
+    """Change the shape of the array; the number of elements is unchanged.
 
-    In ``shape`` 0 copies a size, -1 follows from the others, -2 copies all that remain, -3 merges
-    two, -4 splits one into the two numbers that follow; ``reverse`` reads from the right.
+    In ``shape``, 0 copies a size, -1 is inferred, -2 copies all remaining sizes, -3 merges two
+    sizes, and -4 splits one into the two numbers that follow.
 
     Parameters
     ----------
     shape
-        The new shape; sizes from 0 to -4 have special meanings, 0 keeps a size and -1 infers it.
+        The new shape; numbers from 0 to -4 are codes.
     reverse
-        Whether to match sizes from the last axis on.
+        Whether to match sizes from the right.
     target_shape
         The new shape in old programs; use `shape`.
     keep_highest
-        Whether `target_shape` leaves the first axis as it is.
+        Whether `target_shape` keeps the first axis.
 
     >>> mx.nd.Reshape(mx.nd.zeros((2, 3, 4)), shape=(0, -1)).shape
     (2, 12)
@@ -218,7 +218,7 @@ def _reshape_directly(attrs: dict[str, Any], dtype: torch.dtype) -> Callable | N
 
 
 def copy_in_shape(shape: Shape) -> Callable[[Tensor], Tensor] | None:
-    """Return the function that copies into a shape which means the same to torch."""
+    """Return the function that copies into a shape without codes."""
     if not shape or min(shape) < -1 or 0 in shape:
         return None
     # Torch parses numbers faster than a tuple.
@@ -238,7 +238,7 @@ def flatten(data: Tensor) -> Tensor:
 
 @flatten.infer_outputs
 def flatten_shape(data: Shape | None) -> Shape | None:
-    """Keep the first size, multiply the others; as in MXNet, once all are known."""
+    """Keep the first size and multiply the others, once all are known, as in MXNet."""
     return None if data is None or UNKNOWN in data else (data[0], product(data[1:]))
 
 
@@ -249,7 +249,7 @@ def _transposed(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]
         return ins, outs
     axes = attrs["axes"] or tuple(reversed(range(len(shape))))
     if sorted(a % len(shape) for a in axes) != list(range(len(shape))):
-        raise ShapeError(f"transpose: axes={axes} is not an order of {len(shape)} axes.")
+        raise ShapeError(f"transpose: axes={axes} is not a permutation of {len(shape)} axes.")
     axes = [a % len(shape) for a in axes]
     out = shape if data is None else unify(tuple(data[a] for a in axes), out, "the output")
     back = tuple(out[axes.index(i)] for i in range(len(axes)))
@@ -259,12 +259,12 @@ def _transposed(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]
 @may_share
 @op("transpose", shape=_transposed, method=True, repeatable=True)
 def transpose(data: Tensor, *, axes: Shape = ()) -> Tensor:
-    """Put the axes into another order; without ``axes`` reverse them.
+    """Permute the axes, by default in reverse order.
 
     Parameters
     ----------
     axes
-        The new order of the axes; an empty one reverses them.
+        The new order of the axes; by default reversed.
 
     >>> mx.nd.transpose(mx.nd.array([[1, 2], [3, 4]])).asnumpy()
     array([[1., 3.],
@@ -275,11 +275,11 @@ def transpose(data: Tensor, *, axes: Shape = ()) -> Tensor:
 
 @transpose.variant("call")
 def permute_directly(attrs: dict[str, Any], dtype: torch.dtype) -> Callable[[Tensor], Tensor]:
-    """Return the transposition for fixed axes; torch parses numbers faster than a tuple."""
+    """Return the permutation for fixed axes; torch parses numbers faster than a tuple."""
     axes = attrs.get("axes")
     if axes:
         return lambda data: own(data.permute(*axes))
-    return lambda data: own(data.t())  # which raises beyond two axes
+    return lambda data: own(data.t())  # raises for more than two axes
 
 
 def _swapped(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
@@ -334,7 +334,7 @@ def _expanded(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
 @may_share
 @op("expand_dims", "_npi_expand_dims", shape=_expanded, method=True, repeatable=True)
 def expand_dims(data: Tensor, *, axis: int) -> Tensor:
-    """Put in a new axis of size 1.
+    """Insert a new axis of size 1.
 
     Parameters
     ----------
@@ -365,12 +365,12 @@ def _squeezed_axes(shape: Shape, axis: Shape | None) -> list[int]:
 @may_share
 @op("squeeze", method=True, names_single_input=True, repeatable=True)
 def squeeze(data: Tensor, *, axis: Shape | None = None) -> Tensor:
-    """Remove axes of size 1: all, or those given. At least one axis is left.
+    """Remove axes of size 1. At least one axis remains.
 
     Parameters
     ----------
     axis
-        The axes to remove; None removes all of size 1.
+        The axes to remove; None: all axes of size 1.
 
     >>> mx.nd.squeeze(mx.nd.zeros((1, 2, 1))).shape, mx.nd.squeeze(mx.nd.zeros((1, 1))).shape
     ((2,), (1,))
@@ -383,7 +383,7 @@ def squeeze(data: Tensor, *, axis: Shape | None = None) -> Tensor:
 
 @squeeze.infer_outputs
 def squeeze_shape(data: Shape | None, *, axis: Shape | None) -> Shape | None:
-    """Leave the axes out."""
+    """Remove the axes."""
     if data is None or (axis is None and UNKNOWN in data):
         return None
     axes = _squeezed_axes(data, axis)
@@ -434,7 +434,7 @@ def reshape_like(
     rhs_begin: int | None = None,
     rhs_end: int | None = None,
 ) -> Tensor:
-    """Give the first array the shape of the second, or only some axes the sizes of some.
+    """Reshape the first array to the shape of the second, completely or for ranges of axes.
 
     Parameters
     ----------
@@ -447,7 +447,7 @@ def reshape_like(
     lhs_end
         Axis of `lhs` to stop before; by default all.
     rhs_begin
-        First axis of `rhs` to take sizes from; by default 0.
+        First axis of `rhs` to use; by default 0.
     rhs_end
         Axis of `rhs` to stop before; by default all.
 
@@ -468,7 +468,7 @@ def reshape_like(
 def reshape_like_shape(
     lhs: Shape | None, rhs: Shape | None, **sections: int | None
 ) -> Shape | None:
-    """Put the chosen sizes of the second in place of the chosen axes of the first."""
+    """Replace the range of axes of the first array by that of the second."""
     if rhs is None or (lhs is None and any(s is not None for s in sections.values())):
         return None
     return _like_shape(lhs or (), rhs, **sections)
@@ -478,7 +478,7 @@ def _check_blocks(name: str, shape: Shape, multiples: dict[int, int]) -> None:
     if len(shape) != 4:
         raise ShapeError(f"{name} requires exactly a 4D array, but data is {list(shape)}.")
     if 0 in shape:
-        raise ShapeError(f"{name}: no size may be 0, but data is {list(shape)}.")
+        raise ShapeError(f"{name}: sizes must not be 0, but data is {list(shape)}.")
     for axis, multiple in multiples.items():
         if multiple < 1 or (shape[axis] != UNKNOWN and shape[axis] % multiple):
             raise ShapeError(
@@ -488,7 +488,7 @@ def _check_blocks(name: str, shape: Shape, multiples: dict[int, int]) -> None:
 
 @op("depth_to_space", method=True, names_single_input=True)
 def depth_to_space(data: Tensor, *, block_size: int) -> Tensor:
-    """Move blocks of channels into height and width.
+    """Rearrange blocks of channels into height and width.
 
     >>> mx.nd.depth_to_space(mx.nd.arange(4).reshape((1, 4, 1, 1)), block_size=2).asnumpy()
     array([[[[0., 1.],
@@ -503,7 +503,7 @@ def depth_to_space(data: Tensor, *, block_size: int) -> Tensor:
 
 @op("space_to_depth", method=True, names_single_input=True)
 def space_to_depth(data: Tensor, *, block_size: int) -> Tensor:
-    """Move blocks of height and width into channels.
+    """Rearrange blocks of height and width into channels.
 
     >>> mx.nd.space_to_depth(mx.nd.arange(4).reshape((1, 1, 2, 2)), block_size=2).shape
     (1, 4, 1, 1)
@@ -546,7 +546,7 @@ def space_to_depth_shape(data: Shape | None, *, block_size: int) -> Shape | None
 @may_share
 @op("diag", method=True, names_single_input=True)
 def diag(data: Tensor, *, k: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """Take the ``k``-th diagonal of two axes, or make a diagonal matrix of a vector.
+    """Extract the ``k``-th diagonal of two axes, or create a diagonal matrix from a vector.
 
     Parameters
     ----------
@@ -564,7 +564,7 @@ def diag(data: Tensor, *, k: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
 
 @diag.infer_outputs
 def diag_shape(data: Shape | None, *, k: int, axis1: int, axis2: int) -> Shape | None:
-    """Put the length of the diagonal behind the other sizes."""
+    """Append the length of the diagonal to the other sizes."""
     if data is None:
         return None
     if len(data) == 1:
@@ -574,7 +574,7 @@ def diag_shape(data: Shape | None, *, k: int, axis1: int, axis2: int) -> Shape |
     length = UNKNOWN
     if UNKNOWN not in (rows, columns):
         length = min(rows, columns - k) if k >= 0 else min(rows + k, columns)
-        if length < 0:  # the one just outside the matrix does exist, and is empty
+        if length < 0:  # the diagonal just outside the matrix exists and is empty
             raise ShapeError(f"diag: diagonal k={k} does not exist in {list(data)}.")
     return (*(n for i, n in enumerate(data) if i not in (first, second)), length)
 
@@ -591,7 +591,7 @@ def shape_array(data: Tensor) -> Tensor:
 
 @shape_array.infer_outputs
 def shape_array_shape(data: Shape | None) -> Shape | None:
-    """One number for each axis."""
+    """The output has one element for each axis."""
     return None if data is None else (len(data),)
 
 
@@ -607,5 +607,5 @@ def size_array(data: Tensor) -> Tensor:
 
 @size_array.infer_outputs
 def size_array_shape(data: Shape | None) -> Shape:
-    """One number."""
+    """The output has one element."""
     return (1,)

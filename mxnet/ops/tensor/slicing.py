@@ -1,4 +1,4 @@
-"""Operators that take a part of an array by ranges of its axes, or write into it."""
+"""Slicing and assignment to slices."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _check_bounds(name: str, ndim: int, begin: Bounds, end: Bounds, step: Bounds
 def ranges(
     name: str, shape: Shape, begin: Bounds, end: Bounds, step: Bounds
 ) -> tuple[Ranges, tuple[int, ...], Shape]:
-    """Return the slices that torch takes, the axes to flip for negative steps, and the shape.
+    """Return torch's slices, the axes to flip for negative steps, and the shape.
 
     >>> ranges("slice", (5,), (4,), (None,), (-2,))
     ((slice(0, 5, 2),), (0,), (3,))
@@ -54,7 +54,7 @@ def ranges(
 @may_share
 @op("slice", "_npi_slice", "_npx_slice", "_sparse_slice", "crop", method=True, repeatable=True)
 def slice_(data: Tensor, *, begin: Bounds, end: Bounds, step: Bounds = ()) -> Tensor:
-    """Take ``begin:end:step`` of the leading axes; None means an open end.
+    """Slice the leading axes by ``begin:end:step``; None means an open end.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def slice_(data: Tensor, *, begin: Bounds, end: Bounds, step: Bounds = ()) -> Te
 
 @slice_.infer_outputs
 def slice_shape(data: Shape | None, *, begin: Bounds, end: Bounds, step: Bounds) -> Shape | None:
-    """Count the elements of each range."""
+    """Infer the size of each range."""
     if data is None:
         return None
     if UNKNOWN not in data:
@@ -97,16 +97,16 @@ def _axis_range(size: int, begin: int, end: int | None) -> tuple[int, int]:
 @may_share
 @op("slice_axis", method=True, repeatable=True)
 def slice_axis(data: Tensor, *, axis: int, begin: int, end: int | None) -> Tensor:
-    """Take ``begin:end`` of one axis; negative numbers count from its end.
+    """Slice one axis by ``begin:end``.
 
     Parameters
     ----------
     axis
-        The axis to slice; a negative one counts from the last.
+        The axis to slice; a negative value counts from the last.
     begin
-        First index; a negative one counts from the end.
+        First index; a negative value counts from the end.
     end
-        Index to stop before; a negative one counts from the end, None goes to the end.
+        Index to stop before; a negative value counts from the end, None means the end.
 
     >>> mx.nd.slice_axis(mx.nd.array([[1, 2, 3]]), axis=1, begin=-2, end=None).asnumpy()
     array([[2., 3.]], dtype=float32)
@@ -130,7 +130,8 @@ def _like_sizes(data: Shape, like: Shape, axes: Shape | None) -> Shape:
         return data
     if not axes and len(data) != len(like):
         raise ShapeError(
-            f"slice_like: without axes the arrays need equally many, but have {list(data)} and "
+            "slice_like: without axes, both arrays must have the same number of axes, but have "
+            f"{list(data)} and "
             f"{list(like)}."
         )
     sizes = list(data)
@@ -150,14 +151,14 @@ def _like_sizes(data: Shape, like: Shape, axes: Shape | None) -> Shape:
 @may_share
 @op("slice_like", types="T L -> T", method=True, without_gradient=("shape_like",), repeatable=True)
 def slice_like(data: Tensor, shape_like: Tensor, *, axes: Shape | None = ()) -> Tensor:
-    """Cut the array to the sizes of another, on all axes or on those given; on none for None.
+    """Slice the array to the sizes of another, on all or given axes; None: on no axis.
 
     Parameters
     ----------
     shape_like
-        The array whose sizes to take; its values do not matter.
+        The array whose sizes are used; its values are ignored.
     axes
-        The axes to cut; by default all.
+        The axes to slice; by default all.
 
     >>> mx.nd.slice_like(mx.nd.array([[1, 2], [3, 4]]), mx.nd.zeros((1, 2))).asnumpy()
     array([[1., 2.]], dtype=float32)
@@ -169,18 +170,18 @@ def slice_like(data: Tensor, shape_like: Tensor, *, axes: Shape | None = ()) -> 
 def slice_like_shape(
     data: Shape | None, shape_like: Shape | None, *, axes: Shape | None
 ) -> Shape | None:
-    """Take the sizes of the second array."""
+    """Use the sizes of the second array."""
     return None if data is None or shape_like is None else _like_sizes(data, shape_like, axes)
 
 
 @op("reverse", "flip", shape=same, method=True, names_single_input=True)
 def reverse(data: Tensor, *, axis: Shape) -> Tensor:
-    """Turn the order of elements around along axes.
+    """Reverse the order of elements along axes.
 
     Parameters
     ----------
     axis
-        The axes to reverse; negative ones count from the last.
+        The axes to reverse; negative values count from the last.
 
     >>> mx.nd.reverse(mx.nd.array([[1, 2], [3, 4]]), axis=0).asnumpy()
     array([[3., 4.],
@@ -209,18 +210,18 @@ def _crop_window(
 def crop(
     *data: Tensor, offset: Shape = (0, 0), h_w: Shape = (0, 0), center_crop: bool = False
 ) -> Tensor:
-    """Cut a window out of height and width: of size ``h_w``, or that of a second array.
+    """Crop height and width to ``h_w``, or to the size of a second array.
 
     Parameters
     ----------
     data
-        The array to crop, and maybe a second one whose height and width to take.
+        The array to crop, and optionally a second one whose height and width are used.
     offset
         Row and column of the upper left corner.
     h_w
         Height and width of the window, if there is no second array.
     center_crop
-        Whether to cut out of the center; `offset` is then ignored.
+        Whether to crop at the center; `offset` is then ignored.
 
     >>> mx.nd.Crop(mx.nd.arange(4).reshape((1, 1, 2, 2)), h_w=(1, 1), offset=(1, 0)).asnumpy()
     array([[[[2.]]]], dtype=float32)
@@ -253,14 +254,14 @@ def _assign(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
 def slice_assign(
     lhs: Tensor, rhs: Tensor, *, begin: Bounds, end: Bounds, step: Bounds = ()
 ) -> Tensor:
-    """Return a copy of the first array in which a range holds the second.
+    """Return a copy of the first array with a slice replaced by the second.
 
     Parameters
     ----------
     lhs
         The array to copy.
     rhs
-        The elements of the range.
+        The new elements of the slice.
     step
         Step along each axis; 1 by default.
 
@@ -283,12 +284,12 @@ def slice_assign(
 def slice_assign_scalar(
     data: Tensor, *, scalar: float = 0.0, begin: Bounds, end: Bounds, step: Bounds = ()
 ) -> Tensor:
-    """Return a copy of the array in which a range holds one number.
+    """Return a copy of the array with a slice set to a number.
 
     Parameters
     ----------
     scalar
-        The number to put in.
+        The number.
     step
         Step along each axis; 1 by default.
 

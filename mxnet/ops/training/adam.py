@@ -1,7 +1,7 @@
-"""Adam and its relatives: steps along a running mean of the gradient over a running size of it.
+"""Adam and related optimizers.
 
-Operators return the new weight and change their states in place; call them with ``out=weight``.
-A negative ``clip_gradient`` does not clip.
+Operators return the new weight and change their states in place; call them with ``out=weight``. A
+negative ``clip_gradient`` disables clipping.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def step_adam_(
     wd: float = 0.0,
     shrink: float = 0.0,
 ) -> None:
-    """Take Adam's step without bias correction, which MXNet puts into the learning rate.
+    """Compute Adam's update without bias correction, which MXNet includes in the learning rate.
 
     ``w = (1 - shrink) w``;  ``g += wd w``;  ``m = b1 m + (1 - b1) g``;
     ``v = b2 v + (1 - b2) g^2``;  ``w -= lr m / (sqrt(v) + eps)``.
@@ -71,7 +71,7 @@ def adam(
     rescale_grad: float = 1.0,
     clip_gradient: float = -1.0,
 ) -> None:
-    """Take Adam's step; the caller puts bias correction into ``lr``.
+    """Compute Adam's update; the caller includes the bias correction in ``lr``.
 
     ``g = clip(rescale g + wd w)``;  ``m = b1 m + (1 - b1) g``;  ``v = b2 v + (1 - b2) g^2``;
     ``w -= lr m / (sqrt(v) + eps)``.
@@ -103,7 +103,7 @@ def adamw(
     clip_gradient: float = -1.0,
     rescale_grad: float = 1.0,
 ) -> None:
-    """Take Adam's step with decoupled decay: ``w -= eta (lr m / (sqrt(v) + eps) + wd w)``.
+    """Compute AdamW's update: ``w -= eta (lr m / (sqrt(v) + eps) + wd w)``.
 
     A rescale factor of 0, inf or nan skips the step.
 
@@ -131,9 +131,9 @@ def adamax(
     rescale_grad: float,
     clip_gradient: float,
 ) -> None:
-    """Divide by a decaying maximum: ``u = max(b2 u, |g|)``;  ``w -= lr m / u``.
+    """Compute Adamax's update: ``u = max(b2 u, |g|)``;  ``w -= lr m / u``.
 
-    Where all gradients were 0 so far nothing moves; 1.9.1 makes nan there.
+    Elements whose gradients were all 0 are unchanged; in 1.9.1 they become NaN.
     """
     grad = decay_gradient(grad, weight, wd, rescale_grad, clip_gradient)
     mean.lerp_(grad, 1.0 - beta1)
@@ -158,10 +158,10 @@ def nadam(
     rescale_grad: float,
     clip_gradient: float,
 ) -> None:
-    """Take Adam's step with Nesterov's look ahead: ``w -= (r g + r' m) / (sqrt(v) + eps)``.
+    """Compute Nadam's update: ``w -= (r g + r' m) / (sqrt(v) + eps)``.
 
-    The caller puts bias correction and the schedule of the momentum into the rates of the gradient
-    (``r``) and of its mean (``r'``), and into ``eps``.
+    The caller includes bias correction and momentum schedule in the rates of the gradient (``r``)
+    and of its mean (``r'``), and in ``eps``.
     """
     grad = decay_gradient(grad, weight, wd, rescale_grad, clip_gradient)
     mean.lerp_(grad, 1.0 - beta1)
@@ -187,7 +187,7 @@ def ftml(
     rescale_grad: float = 1.0,
     clip_grad: float = -1.0,
 ) -> None:
-    """Follow the moving leader, at step ``t``; ``g = clip(rescale g + wd w)``.
+    """Compute FTML's update at step ``t``; ``g = clip(rescale g + wd w)``.
 
     ``v = b2 v + (1 - b2) g^2``;  ``d' = (1 - b1^t) / lr (sqrt(v / (1 - b2^t)) + eps)``;
     ``z = b1 z + (1 - b1) g - (d' - b1 d) w``;  ``w = -z / d'``.
@@ -216,10 +216,11 @@ def ftml(
 
 
 def check_rate(name: str, lr: float) -> None:
-    """Refuse a rate of 0 where the formula divides by it."""
+    """Raise for a learning rate of 0 if the formula divides by it."""
     if not lr:
         raise MXNetError(
-            f"{name}: divides by lr, which is 0. Give more; a schedule may end at final_lr=1e-8."
+            f"{name}: divides by lr, which is 0. Use a positive rate; a schedule may end at "
+            "final_lr=1e-8."
         )
 
 
@@ -241,7 +242,7 @@ mp_adamw_update = adamw.mixed(
 )
 _MULTI_ADAMW = "lrs beta1 beta2 epsilon wds etas clip_gradient"
 multi_adamw_update = MultiUpdate(adamw, "_multi_adamw_update", _MULTI_ADAMW).declare(
-    "Do `_adamw_update` for many weights: ``w0, g0, mean0, var0, w1, ..., rescale_grad``.",
+    "`_adamw_update` for many weights: ``w0, g0, mean0, var0, w1, ..., rescale_grad``.",
     """
     >>> w, m, v, one = mx.nd.ones(1), mx.nd.zeros(1), mx.nd.zeros(1), mx.nd.ones(1)
     >>> step = dict(lrs=0.25, wds=0, etas=1, beta1=0.5, beta2=0.75)
@@ -252,7 +253,7 @@ multi_adamw_update = MultiUpdate(adamw, "_multi_adamw_update", _MULTI_ADAMW).dec
 multi_mp_adamw_update = MultiUpdate(
     adamw, "_multi_mp_adamw_update", _MULTI_ADAMW, mixed=True
 ).declare(
-    "Do `_mp_adamw_update` for many weights; a 32-bit copy follows each weight's states.",
+    "`_mp_adamw_update` for many weights; a 32-bit copy follows each weight's states.",
     """
     >>> w, w32, m, v = mx.nd.ones(1, dtype="float16"), mx.nd.ones(1), mx.nd.zeros(1), mx.nd.zeros(1)
     >>> step, one = dict(lrs=0.25, wds=0, etas=1, beta1=0.5, beta2=0.75), mx.nd.ones(1)

@@ -1,7 +1,7 @@
-"""Rules that divide by a size of past gradients: RMSProp, AdaGrad, AdaDelta, FTRL.
+"""Adaptive update rules: RMSProp, AdaGrad, AdaDelta, FTRL.
 
 Operators return the new weight and change their states in place; call them with ``out=weight``.
-A negative ``clip_gradient`` does not clip.
+A negative ``clip_gradient`` disables clipping.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def rmsprop(
     clip_gradient: float = -1.0,
     clip_weights: float = -1.0,
 ) -> None:
-    """Divide by a running root mean square: ``w -= lr g / sqrt(n + eps)``.
+    """Compute RMSProp's update: ``w -= lr g / sqrt(n + eps)``.
 
     ``g = clip(rescale g + wd w)``;  ``n = gamma1 n + (1 - gamma1) g^2``; a non-negative
     ``clip_weights`` limits the new weight.
@@ -68,7 +68,7 @@ def rmspropalex(
     clip_gradient: float = -1.0,
     clip_weights: float = -1.0,
 ) -> None:
-    """Divide by a running standard deviation, with momentum: Graves' RMSProp.
+    """Compute the update of Graves' centered RMSProp with momentum.
 
     With ``x = clip(rescale grad + wd w)``: ``n = gamma1 n + (1 - gamma1) x^2``;
     ``g = gamma1 g + (1 - gamma1) x``;  ``delta = gamma2 delta - lr x / sqrt(n - g^2 + eps)``;
@@ -83,7 +83,7 @@ def rmspropalex(
     delta
         The last step, updated in place.
     gamma2
-        Fraction of the last step that each step keeps.
+        Momentum of the updates.
 
     >>> w, n, g, delta = mx.nd.ones(1), mx.nd.zeros(1), mx.nd.zeros(1), mx.nd.zeros(1)
     >>> mx.nd.rmspropalex_update(w, w, n, g, delta, lr=0.25, gamma1=0.5).asnumpy()
@@ -110,7 +110,7 @@ def adagrad(
     rescale_grad: float = 1.0,
     clip_gradient: float = -1.0,
 ) -> None:
-    """Divide by the root of all squares so far: ``h += g^2``;  ``w -= lr g / sqrt(h + eps)``.
+    """Compute AdaGrad's update: ``h += g^2``;  ``w -= lr g / sqrt(h + eps)``.
 
     >>> w, h = mx.nd.ones(1), mx.nd.zeros(1)
     >>> mx.nd.sparse.adagrad_update(w, w, h, lr=0.5).asnumpy()
@@ -134,7 +134,7 @@ def group_adagrad(
     clip_gradient: float = -1.0,
     epsilon: float = 1e-5,
 ) -> None:
-    """Take AdaGrad's step with one history number per row: ``h += mean(g^2)`` over each row.
+    """Compute AdaGrad's update with one history value per row: ``h += mean(g^2)``.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def group_adagrad(
     for w, h in zip(weight, history, strict=True):
         if h.numel() != len(w):
             raise ShapeError(
-                f"_contrib_group_adagrad_update: history must hold one number for each of the "
+                f"_contrib_group_adagrad_update: history must have one element for each of the "
                 f"{len(w)} rows of weight, got {tuple(h.shape)}."
             )
     grad = scale_gradient(grad, rescale_grad, clip_gradient)
@@ -178,7 +178,7 @@ def adadelta(
     rescale_grad: float,
     clip_gradient: float,
 ) -> None:
-    """Step by the ratio of running sizes of past moves and gradients; there is no rate.
+    """Compute AdaDelta's update, which has no learning rate.
 
     ``s = rho s + (1 - rho) g^2``;  ``d = sqrt(a + eps) / sqrt(s + eps) g``;
     ``a = rho a + (1 - rho) d^2``;  ``w -= d + wd w``.
@@ -206,7 +206,7 @@ def ftrl(
     rescale_grad: float = 1.0,
     clip_gradient: float = -1.0,
 ) -> None:
-    """Follow the regularized leader: small weights become exactly 0; ``g = clip(rescale g)``.
+    """Compute FTRL's update, with sparse weights; ``g = clip(rescale g)``.
 
     ``n' = n + g^2``;  ``z += g - (sqrt(n') - sqrt(n)) w / lr``;
     ``w = -sign(z) max(|z| - lamda1, 0) / ((beta + sqrt(n')) / lr + wd)``.
@@ -218,7 +218,7 @@ def ftrl(
     n
         The sum of squared gradients, updated in place.
     lamda1
-        Strength of the L1 penalty, which makes weights 0.
+        Strength of the L1 penalty.
     beta
         Number added to the root of `n`.
     wd
@@ -234,7 +234,7 @@ def ftrl(
     old = n.sqrt()
     root = n.addcmul_(grad, grad).sqrt()
     z.add_(grad).addcmul_(root.sub(old), weight, value=-1.0 / lr)
-    # beyond the threshold z loses it, within it nothing is left
+    # soft thresholding of z
     loss = z.clamp(-lamda1, lamda1) if lamda1 >= 0 else z.sign().mul_(lamda1)
     weight.copy_(loss.sub_(z).div_(root.add_(beta).div_(lr).add_(wd)))
 

@@ -1,7 +1,6 @@
-"""Torch's fused optimizer kernels: a whole step over all weights in one pass through memory.
+"""Torch's fused optimizer kernels: one pass over all weights.
 
-The functions return False, and change nothing, where the kernels do not apply: they walk memory
-without looking at strides.
+The functions return False and change nothing if the kernels, which ignore strides, do not apply.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ def fuse_sgd_(
     wd: float,
     momentum: float = 0.0,
 ) -> bool:
-    """Do ``m = mu m + gain (g + wd w)``;  ``w -= lr m``; without `moms`, ``m`` is not kept."""
+    """Compute ``m = mu m + gain (g + wd w)``;  ``w -= lr m``; `moms` may be None."""
     if isinstance(weights, Tensor):
         if _is_small(weights) or (moms is None and not wd):
-            return False  # a few operations cost less
+            return False  # separate operations are faster
         weights, grads = as_list(weights), as_list(grads)
-    if moms is not None and not momentum:  # the kernel would leave the moments alone
+    if moms is not None and not momentum:  # the kernel would not update the moments
         return False
     states = () if moms is None else (as_list(moms),)
     matching = _match_strides(grads, weights, *states)
@@ -52,7 +51,7 @@ def fuse_sgd_(
         maximize=False,
         is_first_step=False,
     )
-    # These kernels do not count their writes as others do; kept values of weights rely on it.
+    # These kernels do not increase version counters, on which prepared weights rely.
     increment_version(weights)
     return True
 
@@ -70,7 +69,7 @@ def fuse_adam_(
     wd: float = 0.0,
     decoupled: bool = False,
 ) -> bool:
-    """Take Adam's step without bias correction; `decoupled` decay is AdamW's."""
+    """Compute Adam's update without bias correction; with `decoupled`, AdamW's weight decay."""
     if beta1 >= 1.0 or beta2 >= 1.0:  # the kernel divides by 1 - beta ** inf
         return False
     weights, grads = as_list(weights), as_list(grads)
@@ -93,19 +92,19 @@ def fuse_adam_(
         amsgrad=False,
         maximize=False,
     )
-    # These kernels do not count their writes as others do; kept values of weights rely on it.
+    # These kernels do not increase version counters, on which prepared weights rely.
     increment_version(weights)
     return True
 
 
 @lru_cache(maxsize=64)
 def _infinite_step(device: torch.device) -> Tensor:
-    """Return the step count at which torch's own bias correction has no effect."""
+    """Return a step count at which torch's bias correction has no effect."""
     return torch.tensor(float("inf"), device=device)
 
 
 def _is_small(weights: Tensor) -> bool:
-    """Return whether one tensor is so small that preparing the kernel costs more."""
+    """Return whether there is only one tensor that is too small for the kernel's overhead."""
     return weights.numel() < 4096
 
 
@@ -120,8 +119,7 @@ def _match_strides(
 ) -> Sequence[Tensor] | None:
     """Return the gradients with the strides of their weights.
 
-    None if the kernels cannot walk the weights: they are not dense in memory, or their states have
-    other strides.
+    None if the kernels do not apply: weights are not dense in memory, or strides of states differ.
     """
     lists = (weights, *states)
     is_contiguous = True

@@ -1,7 +1,7 @@
-"""Rules for large batches: the step of each weight is scaled by its norm over its gradient's.
+"""Update rules for large batches: the step of each weight is scaled by a ratio of norms.
 
-LAMB comes in two phases, with norms taken by the caller in between, and as one step for many
-weights; LARS only gives learning rates.
+LAMB has two phases, between which the caller computes norms, and a joint update of many weights;
+LARS only computes learning rates.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ def lamb_direction(
 ) -> TensorList:
     """Return LAMB's direction at step ``t``: ``m / (sqrt(v) + eps) + wd w``.
 
-    ``m`` and ``v`` are Adam's moments of ``clip(rescale g)``, by default corrected for their
-    start at 0.
+    ``m`` and ``v`` are Adam's moments of ``clip(rescale g)``, by default with bias correction.
 
     >>> w, m, v = mx.nd.ones(1), mx.nd.zeros(1), mx.nd.zeros(1)
     >>> mx.nd.lamb_update_phase1(w, w, m, v, beta1=0.5, beta2=0.5, t=1, wd=0.5).asnumpy()
@@ -73,7 +72,7 @@ def lamb(
     lower_bound: float = -1.0,
     upper_bound: float = -1.0,
 ) -> None:
-    """Step along `lamb_direction`, scaled by norms: ``w -= lr (|w| / |d|) d``."""
+    """Compute LAMB's update: ``w -= lr (|w| / |d|) d`` with d of `lamb_direction`."""
     direction = lamb_direction(
         weight,
         grad,
@@ -96,7 +95,7 @@ def lamb(
 
 
 def trust_ratio(r1: Tensor, r2: Tensor, lower_bound: float, upper_bound: float) -> Tensor:
-    """Return ``r1 / r2``, ``r1`` kept within bounds that are not negative; 1 where either is 0.
+    """Return ``r1 / r2``, with ``r1`` clamped to nonnegative bounds; 1 if either is 0.
 
     >>> trust_ratio(torch.tensor([5.0, 0.0]), torch.tensor([2.0, 1.0]), -1, -1)
     tensor([2.5000, 1.0000])
@@ -119,7 +118,7 @@ def layer_rates(
 ) -> list[float]:
     """Return LARS's factor of the rate of each weight: ``eta |w| / (|g| + wd |w| + eps)``.
 
-    Where a norm is 0 the factor is 1.
+    The factor is 1 if a norm is 0.
     """
     norms = torch.stack([n.float() for n in list_norms([*weights, *grads])]).tolist()
     return [
@@ -160,9 +159,9 @@ def lamb_update_phase2(
     lower_bound: float = -1.0,
     upper_bound: float = -1.0,
 ) -> Tensor:
-    """Step along LAMB's direction ``g``: ``w -= lr (r1 / r2) g``.
+    """Compute the second phase of LAMB: ``w -= lr (r1 / r2) g`` with the direction ``g``.
 
-    ``r1`` is the weight's norm, kept within bounds that are not negative, ``r2`` the direction's.
+    ``r1`` is the weight's norm, clamped to nonnegative bounds, ``r2`` the direction's.
 
     >>> w, r1, r2 = mx.nd.ones(1), mx.nd.array([2]), mx.nd.array([4])
     >>> mx.nd.lamb_update_phase2(w, w, r1, r2, lr=0.5).asnumpy()
@@ -190,9 +189,9 @@ def mp_lamb_update_phase2(
     lower_bound: float = -1.0,
     upper_bound: float = -1.0,
 ) -> Tensor:
-    """Do `lamb_update_phase2` on a 32-bit copy of a 16-bit weight.
+    """`lamb_update_phase2` on a 32-bit copy of a 16-bit weight.
 
-    The copy moves too. In 1.9.1 it does not, and so no step builds on the one before.
+    The copy is updated too. In 1.9.1 it is not, so steps do not accumulate.
 
     >>> w, w32 = mx.nd.ones(1, dtype="float16"), mx.nd.ones(1)
     >>> r1, r2 = mx.nd.array([2]), mx.nd.array([4])
@@ -211,7 +210,7 @@ _MULTI_LAMB = (
 multi_lamb_update = MultiUpdate(
     lamb, "_multi_lamb_update", _MULTI_LAMB, count="num_tensors"
 ).declare(
-    "Do both phases of LAMB for many weights, given as ``w0, g0, mean0, var0, w1, ...``.",
+    "Both phases of LAMB for many weights, given as ``w0, g0, mean0, var0, w1, ...``.",
     """
     >>> w, m, v = mx.nd.ones(1), mx.nd.zeros(1), mx.nd.zeros(1)
     >>> step = dict(learning_rates=0.5, wds=0.0, step_count=1)
@@ -222,7 +221,7 @@ multi_lamb_update = MultiUpdate(
 multi_mp_lamb_update = MultiUpdate(
     lamb, "_multi_mp_lamb_update", _MULTI_LAMB, mixed=True, count="num_tensors"
 ).declare(
-    "Do `_multi_lamb_update` on 32-bit copies: ``w0, g0, mean0, var0, w32_0, w1, ...``.",
+    "`_multi_lamb_update` on 32-bit copies: ``w0, g0, mean0, var0, w32_0, w1, ...``.",
     """
     >>> w, w32, m, v = mx.nd.ones(1, dtype="float16"), mx.nd.ones(1), mx.nd.zeros(1), mx.nd.zeros(1)
     >>> step = dict(learning_rates=0.5, wds=0.0, step_count=1)
@@ -245,7 +244,7 @@ def multi_lars(
 ) -> Tensor:
     """Return layer-wise learning rates: ``lr eta |w| / (|rescale g| + wd |w| + eps)``.
 
-    Where a norm is 0 the rate stays as it is.
+    If a norm is 0, the rate is unchanged.
 
     Parameters
     ----------

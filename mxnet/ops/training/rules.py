@@ -1,11 +1,11 @@
-"""`@rule`: an optimizer's formula, declared once, and the update operators derived from it.
+"""`@rule`: declares an optimizer's formula once, and derives the update operators.
 
-A rule is a function on `TensorList`s that changes weights and states in place. Called with lists
-it steps all weights together; that is what `mxnet.optimizer` does. From the same function come
-MXNet's operators: one weight (`sgd_update`), a 16-bit weight with a 32-bit copy (`mp_`), and many
-weights in one call (`multi_`, `multi_mp_` and `preloaded_`).
+A rule is a function on `TensorList`s that changes weights and states in place. `mxnet.optimizer`
+calls it with lists to update all weights together. MXNet's operators are derived from it: for one
+weight (`sgd_update`), a 16-bit weight with a 32-bit copy (`mp_`), and many weights in one call
+(`multi_`, `multi_mp_` and `preloaded_`).
 
-Inputs of the latter come weight by weight: ``w0, g0, w1, g1, ...``, with states after each
+Inputs of the latter are ordered by weight: ``w0, g0, w1, g1, ...``, with states after each
 gradient. The ``preloaded`` forms end with two arrays, all learning rates and all weight decays.
 """
 
@@ -36,8 +36,8 @@ CHUNK_BYTES = 1 << 20  # of weights; as much again for each state and each tempo
 class TensorList(list[Tensor]):
     """A list of tensors whose methods apply to each of them.
 
-    Every method of tensors that torch has for lists is there. Methods that end in an
-    underscore change the tensors and return the list itself.
+    It has all methods with a torch function for lists. Methods that end in an underscore change the
+    tensors and return the list.
 
     >>> import torch
     >>> moments = TensorList([torch.ones(1), torch.zeros(2)])
@@ -58,15 +58,15 @@ class TensorList(list[Tensor]):
         except AttributeError:
             raise AttributeError(f"torch has no method {name!r} for lists of tensors") from None
         method = _in_place(call) if name.endswith("_") else _out_of_place(call)
-        setattr(TensorList, name, method)  # the next access does not come here
+        setattr(TensorList, name, method)  # cache the method
         return getattr(self, name)
 
     def clamp_(self, low: float, high: float) -> TensorList:
-        """Keep all elements between two numbers."""
+        """Clamp all elements in place."""
         return self.clamp_max_(high).clamp_min_(low)
 
     def clamp(self, low: float, high: float) -> TensorList:
-        """Return the elements, kept between two numbers."""
+        """Return the clamped elements."""
         return self.clamp_max(high).clamp_min_(low)
 
     def chunks(self) -> list[slice]:
@@ -110,12 +110,12 @@ def _out_of_place(call: Callable[..., Tensors]) -> Callable[..., TensorList]:
 
 
 def as_list(tensors: TensorList | Tensor) -> TensorList:
-    """Return the tensors as a list; rules may run on a single tensor, which costs less."""
+    """Return the tensors as a list; for speed, rules may run on a single tensor."""
     return TensorList([tensors]) if isinstance(tensors, Tensor) else tensors
 
 
 def scale_gradient(grad: TensorList, rescale_grad: float, clip_gradient: float) -> TensorList:
-    """Return ``clip(rescale g)``, perhaps `grad` itself; a negative limit does not clip."""
+    """Return ``clip(rescale g)``, possibly `grad` itself; a negative limit disables clipping."""
     if rescale_grad != 1.0:
         grad = grad.mul(rescale_grad)
     return grad.clamp(-clip_gradient, clip_gradient) if clip_gradient >= 0 else grad
@@ -124,7 +124,7 @@ def scale_gradient(grad: TensorList, rescale_grad: float, clip_gradient: float) 
 def decay_gradient(
     grad: TensorList, weight: TensorList, wd: float, rescale_grad: float, clip_gradient: float
 ) -> TensorList:
-    """Return ``clip(rescale g + wd w)``, perhaps `grad` itself; a negative limit does not clip."""
+    """Return ``clip(rescale g + wd w)``, possibly `grad`; a negative limit disables clipping."""
     if not wd:
         return scale_gradient(grad, rescale_grad, clip_gradient)
     grad = scale_gradient(grad, rescale_grad, -1.0).add(weight, alpha=wd)
@@ -135,7 +135,7 @@ _LAZY = Parameter("lazy_update", Parameter.KEYWORD_ONLY, default=True, annotatio
 
 
 class Rule:
-    """The formula of an optimizer's step.
+    """The formula of an optimizer's update.
 
     Positional parameters of the formula are the weight, its gradient and its states; keyword-only
     ones are numbers, in the order and with the defaults of MXNet's operator. It calls tensor
@@ -174,7 +174,7 @@ class Rule:
     ) -> None:
         """Change weights and states of one dtype and device in place.
 
-        On a CPU formulas that make temporary arrays run in chunks, so that these stay in the cache.
+        On a CPU, formulas with temporary arrays run in chunks that fit into the cache.
         """
         if len(weights) == 1:
             own = {k: v[0] if isinstance(v, list) else v for k, v in numbers.items()}
@@ -183,7 +183,7 @@ class Rule:
         lists: list[TensorList | None] = []
         for tensors in (weights, grads, *states):
             if tensors is not None and not isinstance(tensors, TensorList):
-                tensors = TensorList(tensors)  # the facts about a list that is one are known
+                tensors = TensorList(tensors)  # skip the checks of lists
             lists.append(tensors)
         chunks = cast("TensorList", lists[0]).chunks() if weights[0].is_cpu else []
         if len(chunks) < 2 or self._is_one_pass(numbers):
@@ -201,13 +201,13 @@ class Rule:
     def operator(self, *names: str, lazy: bool = False, refuses: tuple[str, ...] = ()) -> Op:
         """Derive the operator that returns the new weight and changes the states in place.
 
-        `lazy` adds MXNet's `lazy_update`, which matters to sparse gradients only; numbers that
-        the operator `refuses` must be 0.
+        `lazy` adds MXNet's `lazy_update`, which affects sparse gradients only; numbers that the
+        operator `refuses` must be 0.
         """
         return self._derive(names, False, self.__doc__ or "", lazy, refuses)
 
     def mixed(self, *names: str, of: str, example: str, lazy: bool = False) -> Op:
-        """Derive the operator for a 16-bit weight, which steps on its 32-bit copy."""
+        """Derive the operator for a 16-bit weight, which updates its 32-bit copy."""
         doc = f"Do `{of}` on a 32-bit copy of a 16-bit weight; its states are 32-bit too."
         return self._derive(names, True, f"{doc}\n\n{inspect.cleandoc(example)}", lazy, ())
 
@@ -226,7 +226,7 @@ class Rule:
                     raise MXNetError(f"{name} does not support {key}={numbers[key]}; give 0.")
             weight, *others = arrays[:width]
             check_shapes(name, weight, *(others if self.same_shapes else others[:1]))
-            if is_simple:  # a copy of the weight, and nothing else: spare the lists
+            if is_simple:  # a single copy: avoid lists
                 new = weight.clone()
                 self.formula(new, *others, **numbers)
                 return new
@@ -246,7 +246,7 @@ class Rule:
         )(function)
 
     def operator_numbers(self) -> list[Parameter]:
-        """Return the numbers that the operators have as attributes."""
+        """Return the numbers that are attributes of the operators."""
         hidden = {"rescale_grad"} if self.scale_is_array else ()
         return [p for name, p in self.numbers.items() if name not in hidden]
 
@@ -259,7 +259,7 @@ class Rule:
         rescale: Sequence[Tensor],
         numbers: Mapping[str, Any],
     ) -> Tensors:
-        """Return new weights after a step on copies, or on `wide` ones, which change."""
+        """Return new weights: update copies, or `wide` in place."""
         if rescale:
             scale = _read_number(name, rescale[0])
             if scale == 0.0 or not abs(scale) < float("inf"):  # the loss scale overflowed
@@ -288,9 +288,9 @@ def rule(
 
     Parameters
     ----------
-    in_one_pass : whether the formula makes no temporary arrays, given its numbers.
+    in_one_pass : whether the formula has no temporary arrays, given its numbers.
     scale_is_array : whether operators take `rescale_grad` as their last input.
-    returns_step : whether the formula returns a step and leaves the weight alone.
+    returns_step : whether the formula returns a step instead of updating the weight.
     same_shapes : whether states have the shape of the weight.
     """
 
@@ -314,7 +314,7 @@ def describe(
     attributes: Sequence[Parameter],
     doc: str,
 ) -> None:
-    """Give a derived function its name, signature and docstring; ``*data`` is any number."""
+    """Set name, signature and docstring of a derived function; ``*data`` is variadic."""
     kinds = {True: Parameter.VAR_POSITIONAL, False: Parameter.POSITIONAL_OR_KEYWORD}
     arrays = [Parameter(i.lstrip("*"), kinds[i.startswith("*")], annotation=Tensor) for i in inputs]
     function.__signature__ = inspect.Signature([*arrays, *attributes])
@@ -325,7 +325,7 @@ def describe(
 
 
 def check_shapes(name: str, weight: Tensor, *others: Tensor) -> None:
-    """Refuse gradients and states that torch would silently broadcast."""
+    """Raise for gradients and states that torch would silently broadcast."""
     for other in others:
         if other.shape != weight.shape:
             raise ShapeError(
@@ -336,7 +336,7 @@ def check_shapes(name: str, weight: Tensor, *others: Tensor) -> None:
 
 def _read_number(name: str, value: Tensor) -> float:
     if value.numel() != 1:
-        raise ShapeError(f"{name}: rescale_grad must hold one number, got {tuple(value.shape)}.")
+        raise ShapeError(f"{name}: rescale_grad must have one element, got {tuple(value.shape)}.")
     return value.item()
 
 
@@ -345,7 +345,7 @@ def _all_but_last_same(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, 
     return [*arrays, ins[-1] or (1,)], outs
 
 
-# Attributes with one value for each weight, and the numbers of the rule that they give.
+# Attributes with one value per weight, and the corresponding numbers of the rule.
 PER_WEIGHT: dict[str, tuple[str, Any]] = {
     "lrs": ("lr", Floats),
     "learning_rates": ("lr", Floats),
@@ -356,16 +356,16 @@ PER_WEIGHT: dict[str, tuple[str, Any]] = {
 
 
 class MultiUpdate:
-    """How one operator steps many weights by a rule.
+    """An operator that applies an update rule to many weights.
 
     Parameters
     ----------
     rule : the update rule.
     name : the operator's name.
     attributes : its attributes in MXNet's order, except the count.
-    mixed : whether a 32-bit copy of the weight follows the states.
+    mixed : whether each weight's inputs end with a float32 master copy.
     preloaded : whether rates and decays are the last two inputs.
-    count : the attribute that says how many weights there are.
+    count : the attribute with the number of weights.
     """
 
     def __init__(
@@ -421,7 +421,7 @@ class MultiUpdate:
         return [*(f"{role}_{i}" for i in numbers for role in self.roles), *self.extras]
 
     def infer_shapes(self, ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-        """Give each weight's arrays and its output one shape."""
+        """Unify the shapes of each weight's arrays and output."""
         ins, outs, width = list(ins), list(outs), len(self.roles)
         for i in range(len(outs)):
             own = slice(i * width, (i + 1) * width)
@@ -433,7 +433,7 @@ class MultiUpdate:
         return ins, outs
 
     def step(self, data: Sequence[Tensor], attrs: Mapping[str, Any]) -> Tensors:
-        """Return the new weights; those that share dtype and numbers step together."""
+        """Return the new weights; weights with equal dtype and numbers are updated together."""
         count = attrs.get(self.count, 1)
         lists, extras = self._split(data, count)
         loaded = {key: array.tolist() for key, array in zip(self.loaded, extras, strict=False)}
@@ -454,7 +454,7 @@ class MultiUpdate:
         return new
 
     def _split(self, data: Sequence[Tensor], count: int) -> tuple[list[Tensors], Tensors]:
-        """Return the arrays by role, checked, and the extra ones."""
+        """Return the checked arrays by role, and the extra ones."""
         width, extras = len(self.roles), len(self.extras)
         if count < 1 or len(data) != count * width + extras:
             each = ", ".join(self.roles)

@@ -1,7 +1,7 @@
-"""Rules that follow the gradient itself, its momentum or its sign.
+"""Update rules by the gradient, its momentum or its sign.
 
 Operators return the new weight and change their states in place; call them with ``out=weight``.
-A negative ``clip_gradient`` does not clip.
+A negative ``clip_gradient`` disables clipping.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _keeps_gradient(*, rescale_grad: float = 1.0, clip_gradient: float = -1.0, *
 
 
 def _descend_(weight: TensorList, grad: TensorList, lr: float, wd: float) -> None:
-    """Do ``w -= lr (g + wd w)``."""
+    """Compute ``w -= lr (g + wd w)``."""
     if not fuse_sgd_(weight, grad, lr=lr, wd=wd):
         if wd:
             weight.mul_(1.0 - lr * wd)
@@ -40,7 +40,7 @@ def _descend_(weight: TensorList, grad: TensorList, lr: float, wd: float) -> Non
 def _accumulate_(
     mom: TensorList, weight: TensorList, grad: TensorList, lr: float, wd: float, momentum: float
 ) -> TensorList:
-    """Do ``m = mu m - lr (g + wd w)``."""
+    """Compute ``m = mu m - lr (g + wd w)``."""
     mom.mul_(momentum).add_(grad, alpha=-lr)
     return mom.add_(weight, alpha=-lr * wd) if wd else mom
 
@@ -55,7 +55,7 @@ def sgd(
     rescale_grad: float = 1.0,
     clip_gradient: float = -1.0,
 ) -> None:
-    """Descend along the gradient: ``w = (1 - lr wd) w - lr clip(rescale g)``.
+    """Compute the SGD update: ``w = (1 - lr wd) w - lr clip(rescale g)``.
 
     >>> mx.nd.sgd_update(mx.nd.array([1, 2]), mx.nd.array([1, -1]), lr=0.5).asnumpy()
     array([0.5, 2.5], dtype=float32)
@@ -76,7 +76,7 @@ def sgd_mom(
     rescale_grad: float = 1.0,
     clip_gradient: float = -1.0,
 ) -> None:
-    """Descend with momentum: ``m = mu m - lr (clip(rescale g) + wd w)``;  ``w += m``.
+    """Compute SGD with momentum: ``m = mu m - lr (clip(rescale g) + wd w)``;  ``w += m``.
 
     >>> m = mx.nd.array([1, 0])
     >>> mx.nd.sgd_mom_update(mx.nd.ones(2), mx.nd.ones(2), m, lr=0.5, momentum=0.5).asnumpy()
@@ -85,7 +85,7 @@ def sgd_mom(
     array([ 0. , -0.5], dtype=float32)
     """
     grad, lr, wd = _fold_scale(grad, lr, wd, rescale_grad, clip_gradient)
-    # torch keeps the rate out of the momentum, MXNet keeps it in
+    # torch's momentum excludes the rate, MXNet's includes it
     if not fuse_sgd_(weight, grad, mom, lr=-1.0, gain=-lr, wd=wd, momentum=momentum):
         weight.add_(_accumulate_(mom, weight, grad, lr, wd, momentum))
 
@@ -102,9 +102,9 @@ def nag_mom(
     rescale_grad: float = 1.0,
     clip_gradient: float = -1.0,
 ) -> None:
-    """Take Nesterov's step: ``m = mu m - lr (g + wd w)``;  ``w += mu m - lr (g + wd w)``.
+    """Compute Nesterov's update: ``m = mu m - lr (g + wd w)``;  ``w += mu m - lr (g + wd w)``.
 
-    The decay of the momentum sees the moved weight, as in 1.9.1.
+    The weight decay in the momentum uses the updated weight, as in 1.9.1.
 
     >>> m = mx.nd.zeros(1)
     >>> mx.nd.nag_mom_update(mx.nd.ones(1), mx.nd.ones(1), m, lr=0.5, momentum=0.5).asnumpy()
@@ -127,7 +127,7 @@ def signsgd(
     rescale_grad: float = 1.0,
     clip_gradient: float = -1.0,
 ) -> None:
-    """Take a step of fixed size against the gradient's sign: ``w = (1 - lr wd) w - lr sign(g)``.
+    """Compute SignSGD's update: ``w = (1 - lr wd) w - lr sign(g)``.
 
     >>> mx.nd.signsgd_update(mx.nd.ones(2), mx.nd.array([3, -0.1]), lr=0.5).asnumpy()
     array([0.5, 1.5], dtype=float32)
@@ -148,7 +148,7 @@ def signum(
     clip_gradient: float = -1.0,
     wd_lh: float = 0.0,
 ) -> None:
-    """Take a step of fixed size along the momentum's sign.
+    """Compute Signum's update, by the sign of the momentum.
 
     ``m = mu m - (1 - mu) (clip(rescale g) + wd w)``;  ``w = (1 - lr wd_lh) w + lr sign(m)``.
 
@@ -181,7 +181,7 @@ def dcasgd(
     rescale_grad: float = 1.0,
     clip_gradient: float = -1.0,
 ) -> None:
-    """Correct a delayed gradient by how far the weight has moved since ``previous``.
+    """Compute DCASGD's update, with a delayed gradient corrected by ``w - previous``.
 
     ``m = mu m - lr (g + wd w + lamda g^2 (w - previous))``;  ``w += m``.
     """
@@ -234,13 +234,13 @@ mp_nag_mom_update = nag_mom.mixed(
 
 
 def _declare_multi(base: Rule, of: str, numbers: str, result: str) -> None:
-    """Declare the four operators that do `of` for many weights."""
+    """Declare the four operators that apply `of` to many weights."""
     for mixed, preloaded in product((False, True), repeat=2):
         name = f"{'preloaded_' * preloaded}multi_{'mp_' * mixed}{of}"
         arrays = [*(["m"] if base.states else []), *(["w32"] if mixed else [])]
         dtype = "float16" if mixed else "float32"
         order = ", ".join(["w0", "g0", *(f"{a}_0" for a in arrays), "w1", "..."])
-        last = "; two arrays, all rates and all decays, are last" if preloaded else ""
+        last = "; the last two arrays are all rates and all decays" if preloaded else ""
         arguments = ", ".join(["w", "w", *arrays, *(["lrs", "wds"] if preloaded else [])])
         step = "" if preloaded else ", lrs=0.5, wds=0"
         example = f"""

@@ -1,6 +1,6 @@
-"""Boxes: overlap, non-maximum suppression, matching, and their encoding as offsets of anchors.
+"""Boxes: overlap, non-maximum suppression, matching, and encoding as offsets of anchors.
 
-Boxes are corners ``(xmin, ymin, xmax, ymax)`` in the last axis.
+Boxes are corners ``(xmin, ymin, xmax, ymax)`` along the last axis.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from ..declare import op
 from ..shapes import Shape, same
 from ..tracing import is_traced, repeat_while
 
-# Up to here one matrix of all pairs is cheapest; beyond, blocks go one by one.
+# Maximum number of boxes for one matrix of all pairs; beyond, blocks are faster.
 MAX_MATRIX = 512
 BLOCK = 256
-# Pairs looked at together: many enough to outweigh the calls, few enough for the cache.
+# Pairs per step: enough to amortize the calls, few enough for the cache.
 MAX_PAIRS = 1 << 18
-# So few pairs are not worth telling classes apart first.
+# Minimum number of pairs for a search by class.
 FEW_PAIRS = 1 << 16
-# Pairs that meet in x are listed one by one when they are fewer than one in this many.
+# Pairs that overlap in x are enumerated if they are fewer than 1 in this number.
 SPARSE = 16
 MAX_LISTED = 1 << 20
 
 
 def to_corners(boxes: Tensor) -> Tensor:
-    """Return boxes given by center and size as corners."""
+    """Convert boxes from center and size to corners."""
     center, half = boxes[..., :2], boxes[..., 2:] * 0.5
     return torch.cat([center - half, center + half], -1)
 
 
 def to_centres(boxes: Tensor) -> Tensor:
-    """Return boxes given by corners as center and size."""
+    """Convert boxes from corners to center and size."""
     low, high = boxes[..., :2], boxes[..., 2:]
     return torch.cat([(low + high) * 0.5, high - low], -1)
 
@@ -45,9 +45,9 @@ def to_centres(boxes: Tensor) -> Tensor:
 def pairwise_iou(lhs: Tensor, rhs: Tensor, border: float = 0.0) -> Tensor:
     """Return intersection over union of each of ``(..., n, 4)`` with each of ``(..., m, 4)``.
 
-    `border` is 1 where a box includes the pixels of its far edges.
+    `border` is 1 if boxes include the pixels of their far edges.
     """
-    # Each coordinate as a row of its own: strided ones keep kernels from using vectors.
+    # One contiguous row per coordinate: kernels do not vectorize strided ones.
     a_low, a_high = lhs.movedim(-1, 0).contiguous().unsqueeze(-1).tensor_split(2)
     b_low, b_high = rhs.movedim(-1, 0).contiguous().unsqueeze(-2).tensor_split(2)
     size = torch.minimum(a_high, b_high).sub_(torch.maximum(a_low, b_low))
@@ -62,12 +62,12 @@ def pairwise_iou(lhs: Tensor, rhs: Tensor, border: float = 0.0) -> Tensor:
 
 
 def best_first(score: Tensor, most: int) -> Tensor:
-    """Return the places of the `most` highest of each row, equals in the order they came in."""
+    """Return the positions of the `most` highest scores of each row, in stable order."""
     if score.dtype != torch.float32 or score.shape[-1] < 256:
         return score.sort(dim=-1, descending=True, stable=True)[1][..., :most]
-    # As integers that order like the floats, with the place behind them, no two are equal:
-    # a partial sort of those is many times faster than a stable sort of all.
-    bits = (score + 0.0).view(torch.int32)  # plus zero turns -0 to 0
+    # Unique integers with the order of the floats, then of positions: their partial sort is many
+    # times faster than a stable sort.
+    bits = (score + 0.0).view(torch.int32)  # adding 0 converts -0 to 0
     bits = bits ^ ((bits >> 31) & 0x7FFFFFFF)
     position = torch.arange(score.shape[-1] - 1, -1, -1, device=score.device)
     return ((bits.long() << 32) + position).topk(most, dim=-1)[1]
@@ -80,10 +80,11 @@ def keep_greedily(
     border: float = 0.0,
     most: int | None = None,
 ) -> Tensor:
-    """Return which boxes survive when each survivor removes later ones that overlap it.
+    """Return which boxes survive if each survivor removes the later ones that overlap it.
 
-    Boxes ``(batch, n, 4)`` come best first; with `ids` only boxes of one class compete. With
-    `most` the search may end, and all later boxes count as removed, once so many survived.
+    Boxes ``(batch, n, 4)`` are sorted, best first; with `ids` only boxes of the same class compete.
+    `most` is the maximum number of survivors: the search may stop there; all later boxes are
+    removed.
     """
     batch, n = boxes.shape[:2]
     if is_traced():
@@ -108,7 +109,7 @@ def keep_greedily(
 
 
 def _keep_by_class(boxes: Tensor, ids: Tensor, threshold: float, border: float) -> Tensor | None:
-    """Search in every class of every image on its own, or give None where that saves little."""
+    """Search in each class of each image separately; return None if that saves little."""
     batch, n = ids.shape
     kinds, kind = torch.unique(ids, return_inverse=True)
     own = kind + len(kinds) * torch.arange(batch, device=ids.device).unsqueeze(1)
@@ -117,7 +118,7 @@ def _keep_by_class(boxes: Tensor, ids: Tensor, threshold: float, border: float) 
     longest = int(counts.max())
     if longest > MAX_MATRIX or len(counts) * longest**2 * 4 > batch * n * n:
         return None
-    # A table with a row for each class; what is left of a row repeats some box behind the last.
+    # A table with a row for each class, padded with a later box.
     rank = torch.arange(len(own), device=own.device) - (counts.cumsum(0) - counts)[own]
     slot = own * longest + rank
     table = order.new_zeros(len(counts) * longest).scatter_(0, slot, order)
@@ -140,7 +141,7 @@ def _conflicts(
     threshold: float,
     border: float,
 ) -> Tensor:
-    """Return 1 where one box removes another, else 0; floats, which reduce faster than bools."""
+    """Return 1 if one box removes another, else 0, as floats, which reduce faster than bools."""
     removed = pairwise_iou(first, second, border).gt_(threshold)
     if ids1 is not None and ids2 is not None:
         alike = torch.empty_like(removed)
@@ -149,9 +150,9 @@ def _conflicts(
 
 
 def _keep_in_block(boxes: Tensor, ids: Tensor | None, threshold: float, border: float) -> Tensor:
-    """Solve ``keep[j] = not any(keep[i] and conflict[i, j] for i < j)`` by repetition.
+    """Solve ``keep[j] = not any(keep[i] and conflict[i, j] for i < j)`` by iteration.
 
-    The first k answers are final after k rounds; chains of conflicts are short in practice.
+    The first k elements are final after k iterations; chains of conflicts are short in practice.
     """
     conflict = _conflicts(boxes, boxes, ids, ids, threshold, border).triu_(1)
     conflict = conflict.to(torch.float32)
@@ -164,7 +165,7 @@ def _keep_in_block(boxes: Tensor, ids: Tensor | None, threshold: float, border: 
 
 
 def _keep_by_loop(removed: Tensor) -> Tensor:
-    """Solve the same as `_keep_in_block`, with the repetition as one loop of the program."""
+    """Same result as `_keep_in_block`, as one traced loop."""
     conflict = removed.bool().triu(1)
     keep = conflict.new_ones(conflict.shape[:-1])
 
@@ -180,7 +181,7 @@ def _keep_by_loop(removed: Tensor) -> Tensor:
 def _keep_first(
     boxes: Tensor, ids: Tensor | None, threshold: float, border: float, most: int
 ) -> Tensor:
-    """Take block after block, cleared by the survivors so far, until `most` have survived."""
+    """Process block after block, without boxes removed so far, until `most` have survived."""
     keep = torch.zeros(len(boxes), dtype=torch.bool, device=boxes.device)
     best, best_ids = boxes[:0], _part(ids, slice(0))
     for start in range(0, len(boxes), BLOCK):
@@ -203,12 +204,12 @@ def _keep_first(
 
 
 def _keep_by_blocks(boxes: Tensor, ids: Tensor | None, threshold: float, border: float) -> Tensor:
-    """Settle the best block, let its survivors clear the rest, and go on with what is left."""
+    """Decide the best block, remove boxes that its survivors overlap, and repeat for the rest."""
     keep = torch.zeros(len(boxes), dtype=torch.bool, device=boxes.device)
     position = torch.arange(len(boxes), device=boxes.device)
     swept = 2 * len(boxes)
     while len(position):
-        # A sweep costs about as much as a block: worth a try whenever half of all is settled.
+        # A sweep costs about as much as a block: try it whenever half of all is decided.
         if MAX_MATRIX < len(position) <= swept // 2 and threshold >= 0:
             swept = len(position)
             pairs = _Sweep(boxes, ids, border)
@@ -234,11 +235,11 @@ def _keep_by_blocks(boxes: Tensor, ids: Tensor | None, threshold: float, border:
 
 
 class _Sweep:
-    """The pairs of boxes, of one class, whose extents meet in x: often few among all pairs."""
+    """The pairs of boxes of the same class that overlap in x, often few among all pairs."""
 
     def __init__(self, boxes: Tensor, ids: Tensor | None, border: float) -> None:
         x1, x2 = boxes[:, 0].double(), boxes[:, 2].double() + border
-        if ids is not None:  # one lane of the x axis for each class
+        if ids is not None:  # disjoint ranges of x for each class
             lane = torch.unique(ids, return_inverse=True)[1]
             lane = lane * (torch.maximum(x1.max(), x2.max()) - x1.min() + 1.0)
             x1, x2 = x1 + lane, x2 + lane
@@ -307,7 +308,7 @@ def box_nms(
     in_format: Format = "corner",
     out_format: Format = "corner",
 ) -> Tensor:
-    """Keep the best-scored of boxes that overlap; survivors come first, by score, then -1 rows.
+    """Apply non-maximum suppression; survivors come first, by score, then rows of -1.
 
     Parameters
     ----------
@@ -316,11 +317,11 @@ def box_nms(
     overlap_thresh
         Boxes that overlap a better one by more than this are suppressed.
     valid_thresh
-        Boxes whose scores are not above this are left out.
+        Boxes with scores up to this threshold are dropped.
     topk
-        How many of the best boxes of each batch to look at; -1 means all.
+        Number of best boxes to consider; -1 means all.
     coord_start
-        Where the box begins in a row.
+        Position of the box in a row.
     score_index
         Position of the score in a row.
     id_index
@@ -358,7 +359,7 @@ def box_nms(
 def _rank(
     rows: Tensor, valid_thresh: float, topk: int, score_index: int, id_index: int, background: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the places of candidates by score, and which of them are real."""
+    """Return the positions of candidates by score, and which of them are valid."""
     score = rows[..., score_index]
     valid = score > valid_thresh
     if id_index >= 0:
@@ -373,27 +374,27 @@ def _rank(
 
 
 def _convert_boxes(rows: Tensor, start: int, convert: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return rows with boxes in the other format; the gradient passes as if they had stayed."""
+    """Convert the boxes in rows; the gradient is that of the identity."""
     output = rows.detach().clone()
     boxes = output[..., start : start + 4]
-    # MXNet takes a negative first coordinate for a removed row and leaves it as it is.
+    # MXNet does not convert rows with a negative first coordinate, which mark removed boxes.
     boxes.copy_(boxes.where(boxes[..., :1] < 0, convert(boxes)))
-    return output + (rows - rows.detach())  # plus zero, which carries the gradient
+    return output + (rows - rows.detach())  # adding 0 attaches the gradient
 
 
 def _rows_at(rows: Tensor, index: Tensor) -> Tensor:
-    """Return for each batch the rows of ``(batch, n, width)`` at ``(batch, m)`` places."""
+    """Gather rows of ``(batch, n, width)`` at positions ``(batch, m)``."""
     return rows.gather(1, index.unsqueeze(-1).expand(-1, -1, rows.shape[-1]))
 
 
 def no_gradient(grad: Tensor, out: Tensor, *inputs: Tensor, **_: object) -> tuple[Tensor, ...]:
-    """Answer zeros: MXNet passes no gradient through boxes and their matching."""
+    """Return zeros: boxes and matching have no gradient in MXNet."""
     return tuple(torch.zeros_like(t) for t in inputs)
 
 
 @op("_contrib_box_iou", precision="widest")
 def box_iou(lhs: Tensor, rhs: Tensor, *, format: Format = "corner") -> Tensor:
-    """Intersection over union of every box of one array with every box of the other.
+    """Compute the intersection over union of all pairs of boxes of two arrays.
 
     Parameters
     ----------
@@ -426,7 +427,7 @@ box_iou.gradient(no_gradient)
 
 @box_iou.infer_outputs
 def box_iou_shape(lhs: Shape | None, rhs: Shape | None, **_: str) -> Shape | None:
-    """Every box of one with every box of the other."""
+    """The shape of all pairs of boxes."""
     return None if lhs is None or rhs is None else lhs[:-1] + rhs[:-1]
 
 
@@ -441,15 +442,15 @@ def box_encode(
     samples
         1 for positive anchors, of shape ``(batch, anchors)``.
     matches
-        Number of the reference box that each anchor is matched with.
+        Index of the reference box matched with each anchor.
     anchors
         Anchors as corners, of shape ``(batch, anchors, 4)``.
     refs
         Reference boxes as corners, of shape ``(batch, boxes, 4)``.
     means
-        Numbers subtracted from the offsets of x, y, width and height.
+        Means subtracted from the offsets of x, y, width and height.
     stds
-        Numbers that the offsets are divided by.
+        Divisors of the offsets.
 
     >>> anchors = refs = mx.nd.array([[[0, 0, 2, 2]]])
     >>> t, m = mx.nd.contrib.box_encode(mx.nd.ones((1, 1)), mx.nd.zeros((1, 1)), anchors, refs,
@@ -471,7 +472,7 @@ box_encode.gradient(no_gradient)
 
 @box_encode.infer_outputs
 def box_encode_shape(samples: Shape | None, *_: Shape | None) -> Shape | None:
-    """Four numbers per sample."""
+    """Four elements per sample."""
     return None if samples is None else (*samples, 4)
 
 
@@ -487,7 +488,7 @@ def box_decode(
     clip: float = -1.0,
     format: Format = "center",
 ) -> Tensor:
-    """Apply predicted offsets to anchors and give corner boxes.
+    """Decode predicted offsets of anchors to corner boxes.
 
     Parameters
     ----------
@@ -502,7 +503,7 @@ def box_decode(
     std3
         Factor of the offset of the height.
     clip
-        Upper limit of the offsets of width and height before exponentials; at 0 or below, none.
+        Upper limit of the offsets of width and height; 0 or negative: no limit.
     format
         Whether anchors are ``center`` (x, y, width, height) or ``corner`` (x1, y1, x2, y2).
 
@@ -510,7 +511,7 @@ def box_decode(
     >>> mx.nd.contrib.box_decode(offsets, anchors).asnumpy()
     array([[[0., 0., 2., 2.]]], dtype=float32)
     """
-    # Rows of coordinates, (4, batch, boxes), are what vector kernels like.
+    # Rows of coordinates, (4, batch, boxes), for vectorized kernels.
     anchor = anchors.movedim(-1, 0).contiguous()
     shift, growth = data.movedim(-1, 0).contiguous().tensor_split(2)
     if format == "corner":
@@ -532,16 +533,16 @@ box_decode.gradient(no_gradient)
 
 @box_decode.infer_outputs
 def box_decode_shape(data: Shape | None, anchors: Shape | None, **_: object) -> Shape | None:
-    """As the offsets."""
+    """The output has the shape of the offsets."""
     return data
 
 
 def match_greedily(score: Tensor, threshold: float) -> tuple[Tensor, Tensor]:
-    """Pair rows with columns of ``(batch, n, m)``: always the best pair left, above a threshold.
+    """Match rows with columns of ``(batch, n, m)`` greedily, above a threshold.
 
-    Returns the column of each row and the row of each column, -1 for none. Of equal scores the
-    first row, then the first column wins. A pair that is best in its row and in its column is
-    what a one-by-one search would find sooner or later, so all such pairs are settled at once.
+    Returns the column of each row and the row of each column, or -1. Of equal scores the first row,
+    then the first column wins. A pair that is the best of its row and column is part of the
+    sequential result, so all such pairs are matched in one step.
     """
     score = score.masked_fill(score <= threshold, -torch.inf)
     batch, n, m = score.shape
@@ -564,7 +565,7 @@ def match_greedily(score: Tensor, threshold: float) -> tuple[Tensor, Tensor]:
 
 
 def _match_by_loop(score: Tensor, row: Tensor, column: Tensor) -> tuple[Tensor, Tensor]:
-    """Settle mutual best pairs of `match_greedily`, with the repetition as one loop."""
+    """Same result as the loop in `match_greedily`, as one traced loop."""
 
     def holds(score: Tensor, row: Tensor, column: Tensor) -> Tensor:
         return (score > -torch.inf).any()
@@ -592,18 +593,18 @@ def _match_by_loop(score: Tensor, row: Tensor, column: Tensor) -> tuple[Tensor, 
 def bipartite_matching(
     data: Tensor, *, is_ascend: bool = False, threshold: float, topk: int = -1
 ) -> tuple[Tensor, Tensor]:
-    """Match rows with columns greedily by score; gives each its partner, or -1.
+    """Match rows with columns greedily by score; return the partner of each, or -1.
 
     Parameters
     ----------
     data
         Scores of shape ``(batch, rows, columns)``.
     is_ascend
-        Whether small scores are the better ones.
+        Whether smaller scores are better.
     threshold
-        Scores on the wrong side of this match nothing.
+        Threshold of scores for a match.
     topk
-        Largest number of matches; -1 means no limit.
+        Maximum number of matches; -1 means no limit.
 
     >>> scores = mx.nd.array([[.5, .6], [.1, .2], [.3, .4]])
     >>> rows, columns = mx.nd.contrib.bipartite_matching(scores, threshold=1e-12)
@@ -634,5 +635,5 @@ bipartite_matching.gradient(no_gradient)
 
 @bipartite_matching.infer_outputs
 def bipartite_matching_shape(data: Shape | None, **_: object) -> list[Shape] | None:
-    """One partner for each row, and one for each column."""
+    """One partner per row, and one per column."""
     return None if data is None else [data[:-1], (*data[:-2], data[-1])]

@@ -28,14 +28,14 @@ def _output_size(size: int, kernel: int, stride: int, dilate: int, pad: int) -> 
 
 
 def _by_axis(shape: Shape, window: tuple[Shape, ...]) -> Iterator[tuple[int, Shape]]:
-    """Return for height and for width its size and the window's numbers."""
+    """Return size and window parameters of height and of width."""
     return zip(shape[2:], zip(*window, strict=True), strict=True)
 
 
 def _places(
     offset: Tensor, groups: int, kernel: Shape, stride: Shape, dilate: Shape, pad: Shape
 ) -> tuple[Tensor, Tensor]:
-    """Return y and x of every kernel point: ``(batch * groups, points, height, width)``."""
+    """Return y and x of each kernel point: ``(batch * groups, points, height, width)``."""
     height, width = offset.shape[2:]
     points = kernel[0] * kernel[1]
     moved = offset.reshape(-1, points, 2, height, width)
@@ -50,7 +50,7 @@ def _places(
 
 
 def _sample(data: Tensor, y: Tensor, x: Tensor, groups: int, padding: str) -> Tensor:
-    """Return the data at the places: ``(batch * groups, channels / groups, points, h, w)``."""
+    """Sample the data at positions: ``(batch * groups, channels / groups, points, h, w)``."""
     batch, channels, height, width = data.shape
     points, out_height, out_width = y.shape[1:]
     grid = torch.stack([(2 * x + 1) / width - 1, (2 * y + 1) / height - 1], -1)
@@ -108,7 +108,7 @@ def deformable_convolution(
     no_bias: bool = False,
     layout: Layout | None = None,
 ) -> Tensor:
-    """Convolve with kernel points that `offset` moves by ``(y, x)`` at each place.
+    """Compute a convolution with kernel points moved by `offset` at each position.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def deformable_convolution(
     _check("_contrib_DeformableConvolution", data, offset, kernel, size, num_deformable_group)
     y, x = _places(offset, num_deformable_group, *window)
     columns = _sample(data, y, x, num_deformable_group, "border")
-    # Places outside the image give nothing; those between the last pixel and the edge hold on.
+    # Points outside the image contribute 0; between the last pixel and the edge they are clamped.
     inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
     columns = columns * inside.unsqueeze(1)
     if weight.shape[0] != num_filter:
@@ -155,16 +155,16 @@ def modulated_deformable_convolution(
     im2col_step: Count = 64,
     layout: Layout | None = None,
 ) -> Tensor:
-    """Convolve with kernel points that `offset` moves and `mask` weighs at each place.
+    """Compute a convolution with kernel points moved by `offset` and weighted by `mask`.
 
     Parameters
     ----------
     weight
         Kernels of shape ``(num_filter, channels / num_group, *kernel)``.
     mask
-        Weight of each point of the window at each place.
+        Weight of each kernel point at each position.
     im2col_step
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> x, offset = mx.nd.ones((1, 1, 2, 2)), mx.nd.zeros((1, 2, 2, 2))
     >>> weight = mx.nd.ones((1, 1, 1, 1))
@@ -214,14 +214,14 @@ _WINDOW = (
 @deformable_convolution.infer_inputs
 @modulated_deformable_convolution.infer_inputs
 def deformable_inputs(data: Shape | None, *_: Shape | None, **attrs: Any) -> dict[str, Shape]:
-    """Offsets (and masks) for each kernel point and place, and a convolution's weights."""
+    """Infer offsets (and masks) for each kernel point and position, and the weights."""
     return _window_inputs(data, **{k: attrs[k] for k in _WINDOW})
 
 
 @deformable_convolution.infer_outputs
 @modulated_deformable_convolution.infer_outputs
 def deformable_shape(data: Shape | None, *_: Shape | None, **attrs: Any) -> Shape | None:
-    """A convolution's output."""
+    """The shape of a convolution's output."""
     if data is None:
         return None
     result = _window_inputs(data, **{k: attrs[k] for k in _WINDOW})
@@ -229,7 +229,7 @@ def deformable_shape(data: Shape | None, *_: Shape | None, **attrs: Any) -> Shap
 
 
 def _sizes(size: int, kernel: int, reach: int, stride: int, pad: int) -> int:
-    """Return how many places fit along an axis."""
+    """Return the number of positions along an axis."""
     if size == UNKNOWN:
         return UNKNOWN
     return -((2 * (reach + (kernel - 1) // 2) - size - 2 * pad) // stride)
@@ -247,9 +247,9 @@ def correlation(
     pad_size: Count = 0,
     is_multiply: bool = True,
 ) -> Tensor:
-    """Compare patches of one map with patches of the other at all displacements.
+    """Compute the correlation of patches of two feature maps at all displacements.
 
-    A channel of the result is the mean product (or absolute difference) at one displacement.
+    Each channel of the result is the mean product (or absolute difference) at one displacement.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def correlation(
     pad_size
         Number of zeros around both maps.
     is_multiply
-        Whether patches are multiplied; else their absolute difference is taken.
+        Whether to multiply patches; otherwise their absolute differences are used.
 
     >>> x = mx.nd.array([[[[1, 2, 3]]]])
     >>> mx.nd.Correlation(x, x, pad_size=1).asnumpy()[0, 3:6, 0]
@@ -290,7 +290,7 @@ def correlation(
         )
     first, second = (F.pad(x, [pad_size] * 4) for x in (data1, data2))
     tall, broad = ((n - 1) * stride1 + kernel_size for n in (high, wide))
-    # A kernel of 1 needs no neighbors: take just the places that count.
+    # A kernel of 1 needs no neighbors: select the required positions.
     step = stride1 if kernel_size == 1 else 1
 
     def window(x: Tensor, down: int, right: int) -> Tensor:
@@ -328,7 +328,7 @@ def correlation_shape(
     pad_size: int,
     **_: object,
 ) -> Shape | None:
-    """One channel for each displacement."""
+    """One channel per displacement."""
     data = data1 or data2
     if data is None:
         return None

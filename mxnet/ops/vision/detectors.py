@@ -1,4 +1,4 @@
-"""Detectors: prior boxes, targets and detections of one shot, and region proposals of two."""
+"""Detectors: prior boxes, targets and detections of SSD, and region proposals."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ def multi_box_prior(
     steps: Floats = (-1, -1),
     offsets: Floats = (0.5, 0.5),
 ) -> Tensor:
-    """Lay prior boxes of several sizes and ratios over every place of a feature map.
+    """Generate prior boxes of several sizes and ratios at each position of a feature map.
 
     Parameters
     ----------
     data
-        The feature map, of shape ``(batch, channels, height, width)``; its values do not matter.
+        The feature map, of shape ``(batch, channels, height, width)``; its values are ignored.
     sizes
-        Sizes of the boxes as shares of the image; all of them at the first ratio.
+        Sizes of the boxes relative to the image; combined with the first ratio.
     ratios
-        Ratios of width to height; all of them at the first size.
+        Aspect ratios, width / height; combined with the first size.
     clip
-        Whether boxes are cut at the edges of the image.
+        Whether to clip boxes to the image.
     steps
-        Distances in y and x between centers; -1 spreads them evenly.
+        Distance between centers in y and x; -1: evenly spaced.
     offsets
-        Where the first center lies, in steps in y and x.
+        Offset of the first center in y and x, in steps.
 
     >>> mx.nd.contrib.MultiBoxPrior(mx.nd.zeros((1, 3, 1, 1)), sizes=(0.5,)).asnumpy()
     array([[[0.25, 0.25, 0.75, 0.75]]], dtype=float32)
@@ -57,12 +57,12 @@ def multi_box_prior(
     if data.ndim != 4:
         raise ShapeError(f"_contrib_MultiBoxPrior needs data of 4 axes, got {list(data.shape)}.")
     shape = tuple(data.shape[2:])
-    # A traced program must not leave its tensors in the cache.
+    # Do not cache tensors of a traced program.
     compute = _prior.__wrapped__ if is_traced() else _prior
     return compute(shape, sizes, ratios, clip, steps, offsets, data.dtype, data.device).clone()
 
 
-# A network asks for the same boxes in every step.
+# A network uses the same boxes in every step.
 @functools.lru_cache(maxsize=64)
 def _prior(
     shape: Shape,
@@ -98,7 +98,7 @@ multi_box_prior.gradient(no_gradient)
 def multi_box_prior_shape(
     data: Shape | None, *, sizes: Floats, ratios: Floats, **_: object
 ) -> Shape | None:
-    """A box for each place, size and further ratio."""
+    """One box per position, size and additional ratio."""
     if data is None:
         return None
     positions = UNKNOWN if UNKNOWN in data[2:] else data[2] * data[3]
@@ -123,26 +123,26 @@ def multi_box_target(
     minimum_negative_samples: int = 0,
     variances: Floats = (0.1, 0.1, 0.2, 0.2),
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Match anchors with labeled boxes: offsets to learn, their mask, and class targets.
+    """Match anchors with labeled boxes; return target offsets, their mask, and class targets.
 
     As in MXNet 1.9.1, `minimum_negative_samples` has no effect.
 
     Parameters
     ----------
     label
-        Rows of class and corners, of shape ``(batch, boxes, 5)``; a class of -1 ends them.
+        Rows of class and corners, of shape ``(batch, boxes, 5)``; terminated by a class of -1.
     cls_pred
         Predicted scores of shape ``(batch, classes + 1, anchors)``.
     overlap_threshold
-        Least overlap with a box that makes an anchor positive.
+        Minimum overlap of positive anchors.
     ignore_label
         Class target of anchors that are neither positive nor negative.
     negative_mining_ratio
-        How many hard negatives to keep for each positive; -1 keeps all.
+        Number of hard negatives per positive; -1 keeps all.
     negative_mining_thresh
-        Overlap below which an anchor may be a negative.
+        Maximum overlap of negative anchors.
     minimum_negative_samples
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> anchor = mx.nd.array([[[0, 0, .5, .5], [.5, .5, 1, 1]]])
     >>> label = mx.nd.array([[[2, 0, 0, .5, .5]]])
@@ -152,7 +152,7 @@ def multi_box_target(
     if anchor.dim() != 3 or anchor.shape[-1] != 4:
         raise ShapeError(f"anchor must be of shape (1, anchors, 4), not {tuple(anchor.shape)}.")
     anchors = anchor.reshape(-1, 4)
-    # Labels end at the first row of class -1.
+    # Labels are terminated by class -1.
     is_object = (label[..., 0] != -1).to(torch.int8).cummin(1)[0].bool()
     truth = label[..., 1:5]
     iou = pairwise_iou(anchors.unsqueeze(0), truth).nan_to_num_(0.0)
@@ -191,7 +191,7 @@ def _encode(box: Tensor, anchor: Tensor, variances: Floats) -> Tensor:
 
 
 def _hard_negatives(cls_pred: Tensor, positive: Tensor, candidate: Tensor, ratio: float) -> Tensor:
-    """Return the candidates that look least like background, `ratio` for each positive."""
+    """Return the hardest negatives among the candidates, `ratio` for each positive."""
     count = positive.sum(1, keepdim=True)
     expected = (count.to(torch.float32) * ratio).long()
     expected = torch.minimum(expected, positive.shape[1] - count)
@@ -209,7 +209,7 @@ multi_box_target.gradient(no_gradient)
 def multi_box_target_shape(
     anchor: Shape | None, label: Shape | None, cls_pred: Shape | None, **_: object
 ) -> list[Shape] | None:
-    """Four offsets and one class for each anchor of each image."""
+    """Four offsets and one class per anchor and image."""
     if anchor is None or label is None:
         return None
     count = anchor[1]
@@ -233,7 +233,7 @@ def multi_box_detection(
 ) -> Tensor:
     """Decode class scores and offsets into rows ``(class, score, xmin, ymin, xmax, ymax)``.
 
-    Rows come by score; class -1 marks what is background, too weak or suppressed.
+    Rows are sorted by score; class -1 marks background, low scores and suppressed boxes.
 
     Parameters
     ----------
@@ -242,13 +242,13 @@ def multi_box_detection(
     loc_pred
         Predicted offsets of shape ``(batch, anchors * 4)``.
     clip
-        Whether boxes are cut at the edges of the image.
+        Whether to clip boxes to the image.
     threshold
-        Boxes of lower scores are left out.
+        Minimum score of detections.
     nms_threshold
         Boxes that overlap a better one by more than this are suppressed.
     nms_topk
-        How many of the best boxes to look at; -1 means all.
+        Number of best boxes to consider; -1 means all.
 
     >>> prob, anchor = mx.nd.array([[[.1], [.9]]]), mx.nd.array([[[.2, .2, .4, .4]]])
     >>> mx.nd.contrib.MultiBoxDetection(prob, mx.nd.zeros((1, 4)), anchor).asnumpy().round(4)
@@ -271,14 +271,14 @@ def multi_box_detection(
         most = min(nms_topk, n) if nms_topk > 0 else n
         return _suppress(rows, most, nms_threshold, force_suppress) if has_nms else rows
     counts = result.sum(1)
-    # The anchors with something on them, image after image.
+    # Anchors with candidates, image by image.
     at = result.flatten().nonzero().squeeze(1)
     most = 0
     if has_nms and len(at):
         most = min(int(counts.max()), nms_topk) if nms_topk > 0 else int(counts.max())
         order = best_first(score.where(result, -torch.inf), most)
         order += torch.arange(0, batch * n, n, device=order.device).unsqueeze(1)
-        # Only the candidates are sorted; what follows them stays where it was.
+        # Only the candidates are sorted; others keep their order.
         rank = torch.arange(most, device=order.device)
         target = rank + (counts.cumsum(0) - counts).unsqueeze(1)
         real = rank < counts.unsqueeze(1)
@@ -299,7 +299,7 @@ def multi_box_detection(
 
 
 def _suppress(rows: Tensor, most: int, threshold: float, force: bool) -> Tensor:
-    """Write class -1 into rows that overlap a better one, and into all beyond the first `most`."""
+    """Set class -1 for rows that overlap a better one, and for all after the first `most`."""
     head = rows[:, :most]
     ids = None if force else head[..., 0]
     keep = keep_greedily(head[..., 2:], threshold, ids)
@@ -309,9 +309,9 @@ def _suppress(rows: Tensor, most: int, threshold: float, force: bool) -> Tensor:
 
 
 def _order_candidates(score: Tensor, is_candidate: Tensor, topk: int) -> Tensor:
-    """Return candidates before others, the `topk` best of them (with -1 all) by score.
+    """Return the order with candidates first, the `topk` best (-1: all) sorted by score.
 
-    Only these are sorted: those behind them stay where they were, as in MXNet.
+    As in MXNet, the others keep their order.
     """
     n = score.shape[1]
     order = is_candidate.int().sort(dim=1, descending=True, stable=True)[1]
@@ -326,7 +326,7 @@ def _order_candidates(score: Tensor, is_candidate: Tensor, topk: int) -> Tensor:
 def _decode_all(
     cls_prob: Tensor, loc_pred: Tensor, anchor: Tensor, clip: bool, variances: Floats
 ) -> Tensor:
-    """Return class, score and box of every anchor: ``(batch, anchors, 6)``."""
+    """Return class, score and box of each anchor: ``(batch, anchors, 6)``."""
     batch, _, n = cls_prob.shape
     score = cls_prob[:, 1:].amax(1)
     anchors = anchor.reshape(-1, 4).repeat(batch, 1).T
@@ -337,7 +337,7 @@ def _decode_all(
 
 
 def _first_class(cls_prob: Tensor, score: Tensor) -> Tensor:
-    """Return which class but the background has the score: `argmax`, yet several times faster."""
+    """Return the best non-background class, several times as fast as `argmax`."""
     probs = cls_prob[:, 1:]
     count = probs.shape[1]
     lead = torch.arange(count, 0, -1, dtype=score.dtype, device=score.device).view(-1, 1)
@@ -346,7 +346,7 @@ def _first_class(cls_prob: Tensor, score: Tensor) -> Tensor:
 
 
 def _decode(offsets: Tensor, anchors: Tensor, variances: Floats) -> Tensor:
-    """Return boxes from offsets, all as four rows of coordinates."""
+    """Decode offsets to boxes, as four rows of coordinates."""
     low, high = anchors[:2], anchors[2:]
     size = high - low
     offsets = offsets * offsets.new_tensor(variances).view(4, 1)
@@ -362,7 +362,7 @@ multi_box_detection.gradient(no_gradient)
 def multi_box_detection_shape(
     cls_prob: Shape | None, loc_pred: Shape | None, anchor: Shape | None, **_: object
 ) -> Shape | None:
-    """Six numbers for each anchor of each image."""
+    """Six elements per anchor and image."""
     return None if cls_prob is None else (cls_prob[0], cls_prob[2], 6)
 
 
@@ -371,7 +371,7 @@ def _outputs(attrs: dict) -> tuple[str, ...]:
 
 
 def _base_anchors(stride: int, ratios: Floats, scales: Floats) -> list[list[float]]:
-    """Return one anchor for each ratio and scale, around the first cell of the feature map."""
+    """Return one anchor per ratio and scale, for the first cell of the feature map."""
     center, area = (stride - 1) / 2, float(stride * stride)
     items = []
     for ratio in ratios:
@@ -384,7 +384,7 @@ def _base_anchors(stride: int, ratios: Floats, scales: Floats) -> list[list[floa
 
 
 def _anchors(like: Tensor, height: int, width: int, base: list[list[float]], stride: int) -> Tensor:
-    """Return anchors of every cell as rows of coordinates: ``(4, height * width * anchors)``."""
+    """Return the anchors of all cells as rows of coordinates: ``(4, height * width * anchors)``."""
     kind = {"dtype": like.dtype, "device": like.device}
     x = (torch.arange(width, **kind) * stride).view(1, -1, 1)
     y = (torch.arange(height, **kind) * stride).view(-1, 1, 1)
@@ -394,7 +394,7 @@ def _anchors(like: Tensor, height: int, width: int, base: list[list[float]], str
 
 
 def _move_anchors(anchors: Tensor, offsets: Tensor, iou_loss: bool) -> Tensor:
-    """Return anchors after the predicted offsets; with `iou_loss` those are of the corners."""
+    """Apply predicted offsets to anchors; with `iou_loss` the offsets are of corners."""
     anchors = anchors.unsqueeze(1)
     if iou_loss:
         return anchors + offsets
@@ -450,7 +450,7 @@ def multi_proposal(
     boxes = _move_anchors(anchors, offsets.reshape(4, batch, -1), iou_loss)
     limit = im_info[:, [1, 0, 1, 0]].T.unsqueeze(2) - 1.0
     boxes = torch.minimum(boxes, limit).clamp_(min=0)
-    # Cells beyond the real image are padding.
+    # Cells beyond the image are padding.
     real = (im_info[:, :2] / feature_stride).long()
     row = torch.arange(height, device=score.device).view(1, -1, 1, 1)
     column = torch.arange(width, device=score.device).view(1, 1, -1, 1)
@@ -469,7 +469,7 @@ def multi_proposal(
     keep = keep_greedily(boxes, threshold, border=1.0, most=after)
     result = keep.sum(1, keepdim=True).clamp(max=after)
     front = keep.sort(dim=1, descending=True, stable=True)[1]
-    # Too few survivors are repeated in turn.
+    # If there are too few survivors, they are repeated.
     position = front.gather(1, torch.arange(after, device=score.device) % result)
     boxes = boxes.gather(1, position.unsqueeze(-1).expand(-1, -1, 4))
     image = torch.arange(batch, device=score.device, dtype=boxes.dtype).view(-1, 1, 1)
@@ -515,7 +515,7 @@ multi_proposal.gradient(no_gradient)
 @proposal.infer_inputs
 @multi_proposal.infer_inputs
 def proposal_inputs(cls_prob: Shape | None, *_: Shape | None, **__: object) -> dict[str, Shape]:
-    """Four offsets where there are two scores; three facts an image."""
+    """Four offsets per two scores; three numbers per image."""
     if cls_prob is None:
         return {}
     channels = cls_prob[1] * 2 if cls_prob[1] > 0 else -1
@@ -531,7 +531,7 @@ def proposal_shape(
     output_score: bool,
     **__: object,
 ) -> list[Shape] | None:
-    """As many regions an image as asked for."""
+    """The requested number of regions per image."""
     if cls_prob is None:
         return None
     rows = cls_prob[0] * rpn_post_nms_top_n if cls_prob[0] > 0 else -1

@@ -1,4 +1,4 @@
-"""Image preprocessing: ``(height, width, channels)`` arrays, alone or in a batch."""
+"""Image preprocessing of ``(height, width, channels)`` arrays or batches of them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _check_colors(name: str, data: Tensor) -> None:
 
 
 def _to_dtype(values: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return float results in the image's dtype; bytes are held in 0..255 and cut."""
+    """Convert float results to the image's dtype; bytes are clamped to 0..255 and truncated."""
     if dtype is torch.uint8:
         values = values.clamp(0, 255)
     return values.to(dtype)
@@ -61,7 +61,7 @@ def _to_dtype(values: Tensor, dtype: torch.dtype) -> Tensor:
     names_single_input=True,
 )
 def to_tensor(data: Tensor) -> Tensor:
-    """Turn an image of 0..255 into ``(channels, height, width)`` float32 of 0..1.
+    """Convert an image in 0..255 to ``(channels, height, width)`` float32 in 0..1.
 
     >>> mx.nd.image.to_tensor(mx.nd.array([[[255, 0, 51]]], dtype='uint8')).asnumpy().ravel()
     array([1. , 0. , 0.2], dtype=float32)
@@ -70,12 +70,12 @@ def to_tensor(data: Tensor) -> Tensor:
         raise ShapeError(f"_image_to_tensor needs 3 or 4 axes, got {list(data.shape)}.")
     if data.dtype is torch.float32:
         return data.movedim(-1, -3).div(255.0).contiguous()
-    # Bytes change places faster than numbers of four bytes do.
+    # Transposing bytes is faster than transposing floats.
     return _channels_first(data).to(torch.float32).div_(255.0)
 
 
 def _channels_first(data: Tensor) -> Tensor:
-    """Return channels before height and width, in this order in memory."""
+    """Move the channels before height and width, also in memory."""
     is_image = data.ndim == 3 and data.dtype is torch.uint8 and data.device.type == "cpu"
     fits = is_image and 1 < data.shape[-1] <= MAX_CHANNELS and data.numel()
     if not fits or is_traced() or not _has_opencv():
@@ -95,7 +95,7 @@ def to_tensor_shape(data: Shape | None) -> Shape | None:
 
 @op("_image_normalize", "_npx__image_normalize", shape=same, names_single_input=True)
 def normalize(data: Tensor, *, mean: Floats = (0, 0, 0, 0), std: Floats = (1, 1, 1, 1)) -> Tensor:
-    """Subtract each channel's mean and divide by its deviation; channels come first.
+    """Subtract each channel's mean and divide by its standard deviation; channels come first.
 
     Parameters
     ----------
@@ -121,8 +121,8 @@ def _check_normalizable(data: Tensor, mean: Floats, std: Floats) -> None:
     channels = data.shape[-3]
     if channels not in (1, 3):
         raise ShapeError(
-            "_image_normalize: channels come first, as ToTensor puts them, and are 1 or 3; got an "
-            f"image of {list(data.shape)}."
+            "_image_normalize: needs 1 or 3 channels on the first axis, as ToTensor returns them; "
+            f"got an image of {list(data.shape)}."
         )
     for what, numbers in (("mean", mean), ("std", std)):
         if len(numbers) not in (1, channels):
@@ -135,14 +135,14 @@ def _check_normalizable(data: Tensor, mean: Floats, std: Floats) -> None:
 def _channel_values(
     mean: Floats, std: Floats, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Return mean and deviation as arrays that fit channels."""
+    """Return mean and standard deviation as arrays that broadcast over channels."""
     shift, scale = (torch.tensor(v, dtype=dtype, device=device) for v in (mean, std))
     return shift.view(-1, 1, 1), scale.view(-1, 1, 1)
 
 
 @normalize.variant("in_place")
 def normalize_in_place(attrs: dict) -> Callable[[Tensor], Tensor]:
-    """Return the normalization that is written over its image."""
+    """Return the in-place normalization."""
     mean, std = attrs["mean"], attrs["std"]
 
     def written(data: Tensor) -> Tensor:
@@ -155,7 +155,7 @@ def normalize_in_place(attrs: dict) -> Callable[[Tensor], Tensor]:
 
 @op("_image_crop", "_npx__image_crop")
 def crop(data: Tensor, *, x: int, y: int, width: int, height: int) -> Tensor:
-    """Cut out a rectangle whose upper left corner is ``(x, y)``.
+    """Crop a rectangle with the upper left corner ``(x, y)``.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def crop(data: Tensor, *, x: int, y: int, width: int, height: int) -> Tensor:
 
 @crop.infer_outputs
 def crop_shape(data: Shape | None, *, x: int, y: int, width: int, height: int) -> Shape | None:
-    """The rectangle's size."""
+    """The size of the rectangle."""
     if data is None:
         return None
     _check_rectangle(data, x, y, width, height)
@@ -184,7 +184,7 @@ def crop_shape(data: Shape | None, *, x: int, y: int, width: int, height: int) -
 
 
 def _check_rectangle(shape: Sequence[int], x: int, y: int, width: int, height: int) -> None:
-    """Refuse a rectangle that is empty or not inside the image, as far as its size is known."""
+    """Raise for a rectangle that is empty or not inside the image, if its size is known."""
     rows, columns = (math.inf if n < 0 else n for n in shape[-3:-1])
     if min(width, height) < 1 or min(x, y) < 0 or x + width > columns or y + height > rows:
         raise ShapeError(
@@ -411,9 +411,9 @@ _HUE_SIXTHS = ((0, 3, 1), (2, 0, 1), (1, 0, 3), (1, 2, 0), (3, 1, 0), (0, 1, 2))
 
 
 def _shift_hue(image: Tensor, turn: float) -> Tensor:
-    """Turn the hue by a part of the circle; lightness and saturation stay.
+    """Rotate the hue by a fraction of the circle; lightness and saturation are unchanged.
 
-    Integers are cut afterward, so each step is rounded as in MXNet: 0..1, then HLS, then back.
+    Integers are truncated afterward, so each step rounds like MXNet: 0..1, then HLS, then back.
     """
     if image.shape[-1] == 1:
         return image.clone()

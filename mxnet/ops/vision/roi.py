@@ -189,7 +189,7 @@ def roi_align(
     Parameters
     ----------
     sample_ratio
-        Number of samples along each side of a bin; at 0 or below it follows from the size.
+        Number of samples along each side of a bin; 0 or negative: depends on the region's size.
     position_sensitive
         Whether each bin reads channels of its own.
     aligned
@@ -312,10 +312,9 @@ def rroi_align(
     Parameters
     ----------
     rois
-        Regions of shape ``(regions, 6)``: the number of the image, center x, y, width, height,
-        degrees.
+        Regions of shape ``(regions, 6)``: index of the image, center x, y, width, height, degrees.
     sampling_ratio
-        Number of samples along each side of a bin; at 0 or below it follows from the size.
+        Number of samples along each side of a bin; 0 or negative: depends on the region's size.
 
     >>> x, rois = mx.nd.arange(16).reshape((1, 1, 4, 4)), mx.nd.array([[0, 1, 1, 2, 2, 0]])
     >>> mx.nd.contrib.RROIAlign(x, rois, pooled_size=(1, 1), spatial_scale=1.0).asnumpy()
@@ -354,7 +353,7 @@ def rroi_align(
 def _offsets(
     size: Tensor, step: Tensor, bins: int, ratio: int, limit: int
 ) -> tuple[Tensor, Tensor]:
-    """Return where samples lie from the middle of a region, and which of them it has."""
+    """Return the offsets of samples from the center of a region, and a mask of valid ones."""
     count = torch.ceil(step) if ratio <= 0 else torch.full_like(step, ratio)
     most = _most_samples(count, ratio, bins, limit, MAX_ROTATED_EXTENT)
     index = torch.arange(most, device=size.device, dtype=size.dtype)
@@ -366,7 +365,7 @@ def _offsets(
 def corner_pixels(
     y: Tensor, x: Tensor, weight: Tensor, height: int, width: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the four pixels around each place, in a new last axis, with weights."""
+    """Return the four pixels around each position, along a new last axis, and their weights."""
     low_y, high_y, part_y = bilinear_neighbors(y, height)
     low_x, high_x, part_x = bilinear_neighbors(x, width)
     above, below = low_y * width, high_y * width
@@ -389,14 +388,14 @@ def psroi_pooling(
     pooled_size: int,
     group_size: int = 0,
 ) -> Tensor:
-    """Average over bins, each from the channels that belong to its place in the grid.
+    """Position-sensitive RoI pooling: average over bins, each with its own group of channels.
 
     Parameters
     ----------
     pooled_size
         Number of bins along each side.
     group_size
-        Number of groups of channels along each side; 0 takes `pooled_size`.
+        Number of channel groups along each side; 0 means `pooled_size`.
 
     >>> x, rois = mx.nd.ones((1, 4, 4, 4)), mx.nd.array([[0, 0, 0, 3, 3]])
     >>> mx.nd.contrib.PSROIPooling(x, rois, spatial_scale=1.0, output_dim=1,
@@ -440,7 +439,7 @@ def psroi_pooling(
 
 
 def _grouped_pixels(name: str, data: Tensor, output_dim: int, grid: int) -> Tensor:
-    """Return rows of `output_dim` channels for each image, cell of the grid and pixel."""
+    """Return rows of `output_dim` channels for each image, grid cell and pixel."""
     batch, channels, height, width = data.shape
     if channels != output_dim * grid * grid:
         raise ShapeError(
@@ -451,7 +450,7 @@ def _grouped_pixels(name: str, data: Tensor, output_dim: int, grid: int) -> Tens
 
 
 def _cells(bins: int, grid: int, device: torch.device) -> Tensor:
-    """Return which cell of the grid each bin reads, as ``(1, bins, bins, 1, 1)``."""
+    """Return the cell of the grid for each bin, as ``(1, bins, bins, 1, 1)``."""
     line = torch.arange(bins, device=device) * grid // bins
     return (line.view(-1, 1) * grid + line).view(1, bins, bins, 1, 1)
 
@@ -460,7 +459,7 @@ def _cells(bins: int, grid: int, device: torch.device) -> Tensor:
 def psroi_pooling_shape(
     data: Shape | None, rois: Shape | None, *, output_dim: int, pooled_size: int, **_: object
 ) -> Shape | None:
-    """A square grid of bins for each region."""
+    """One square grid of bins per region."""
     return None if rois is None else (rois[0], output_dim, pooled_size, pooled_size)
 
 
@@ -487,24 +486,24 @@ def deformable_psroi_pooling(
     trans_std: float = 0.0,
     no_trans: bool = False,
 ) -> Tensor:
-    """Average bilinear samples over bins that learned offsets shift, position by position.
+    """Deformable position-sensitive RoI pooling: average samples of bins with learned offsets.
 
     Parameters
     ----------
     trans
-        Learned shifts of the parts; absent with ``no_trans=True``.
+        Learned offsets of the parts; absent with ``no_trans=True``.
     group_size
-        Number of groups of channels along each side of the grid.
+        Number of channel groups along each side of the grid.
     pooled_size
         Number of bins along each side.
     part_size
-        Number of parts along each side that shifts are given for; 0 takes `pooled_size`.
+        Number of parts along each side; each part has one offset. 0 means `pooled_size`.
     sample_per_part
         Number of samples along each side of a bin.
     trans_std
-        Factor of the shifts.
+        Factor of the offsets.
     no_trans
-        Whether there are no shifts.
+        Whether there are no offsets.
 
     >>> x, rois = mx.nd.ones((1, 1, 4, 4)), mx.nd.array([[0, 0, 0, 3, 3]])
     >>> mx.nd.contrib.DeformablePSROIPooling(x, rois, spatial_scale=1.0, output_dim=1,
@@ -521,7 +520,7 @@ def deformable_psroi_pooling(
         size = ((corners[:, 2:] + 1.0) * spatial_scale - 0.5 - low).clamp(min=0.1)
         line = torch.arange(bins, device=data.device, dtype=data.dtype).view(-1, 1)
         inner = torch.arange(samples, device=data.device, dtype=data.dtype) / samples
-        # (rois, 2, bins, samples) places along x and y before any shift
+        # (rois, 2, bins, samples) positions along x and y without offsets
         step = (size / bins).view(-1, 2, 1, 1)
         position = (line + inner) * step + low.view(-1, 2, 1, 1)
         x, y = position[:, 0][:, None, None, :, None, :], position[:, 1][:, None, :, None, :, None]
@@ -564,5 +563,5 @@ def deformable_psroi_pooling_shape(
     pooled_size: int,
     **_: object,
 ) -> Shape | None:
-    """A square grid of bins for each region."""
+    """One square grid of bins per region."""
     return None if rois is None else (rois[0], output_dim, pooled_size, pooled_size)

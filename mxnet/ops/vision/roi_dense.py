@@ -1,7 +1,7 @@
-"""Pooling over regions with arrays of fixed sizes, for programs that run on other regions.
+"""Region pooling with arrays of fixed sizes, for traced programs that run on different regions.
 
-The kernels of `roi.py` gather as many pixels as the regions at hand have. These forms take as much
-work for every region: tables of maxima and sums for whole pixels, matrices of weights for samples.
+The kernels of `roi.py` gather the pixels of the given regions. These forms have a fixed amount of
+work: tables of maxima and sums for whole pixels, weight matrices for samples.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..tracing import check_values
 
 
 class Bins(NamedTuple):
-    """The first pixel of every bin of every region, and the one behind its last, on each axis."""
+    """The first and one past the last pixel of every bin of every region, on each axis."""
 
     top: Tensor
     bottom: Tensor
@@ -32,8 +32,8 @@ class Bins(NamedTuple):
 def max_of_bins(data: Tensor, image: Tensor, bins: Bins) -> Tensor:
     """Return the maximum of each bin as rows of channels, 0 for empty ones.
 
-    A rectangle is covered by four that may overlap, whose sides are powers of two; the maxima of
-    all such rectangles are one table.
+    A rectangle is covered by four overlapping ones whose sides are powers of two; a table has the
+    maxima of all such rectangles.
     """
     height, width = data.shape[2:]
     batch, channels = data.shape[:2]
@@ -58,7 +58,7 @@ def max_of_bins(data: Tensor, image: Tensor, bins: Bins) -> Tensor:
 
 
 def _maximum(values: Tensor, shift: int, axis: int) -> Tensor:
-    """Return the maximum of each element and the one `shift` behind it."""
+    """Return the maximum of each element and the one `shift` after it."""
     shifted = values.narrow(axis, shift, values.shape[axis] - shift)
     pad = (0, shift) if axis == -1 else (0, 0, 0, shift)
     low = -torch.inf if values.is_floating_point() else torch.iinfo(values.dtype).min
@@ -66,7 +66,7 @@ def _maximum(values: Tensor, shift: int, axis: int) -> Tensor:
 
 
 def _cover(first: Tensor, end: Tensor, levels: int, limit: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the level of two ranges that cover one, and where they begin."""
+    """Return the level of two ranges that cover one, and their starts."""
     length = (end - first).clamp(min=1)
     powers = torch.tensor([1 << i for i in range(1, levels)], device=first.device)
     level = (length.unsqueeze(-1) >= powers).sum(-1)
@@ -77,8 +77,8 @@ def _cover(first: Tensor, end: Tensor, levels: int, limit: int) -> tuple[Tensor,
 def mean_of_bins(planes: Tensor, bins: Bins, plane: Tensor) -> Tensor:
     """Return means as rows of channels: ``planes`` is ``(planes, channels, height, width)``.
 
-    `plane` says which plane every bin reads. Sums are differences of a table of sums from the
-    corner, in double precision.
+    `plane` has the plane of every bin. Sums are differences of a summed-area table in double
+    precision.
     """
     sums = F.pad(planes.double().cumsum(-1).cumsum(-2), (1, 0, 1, 0))
     _, channels, height, width = sums.shape
@@ -95,16 +95,16 @@ def mean_of_bins(planes: Tensor, bins: Bins, plane: Tensor) -> Tensor:
 
 
 def max_samples(count: Tensor, ratio: int, bins: int, limit: int) -> int:
-    """Return how many samples a bin has at most along one axis, if regions are up to `limit`.
+    """Return the maximum number of samples per bin along one axis, for regions up to `limit`.
 
-    A larger region stops the program with an error.
+    A larger region raises an error at run time.
     """
     if ratio > 0:
         return ratio
     most = max(1, math.ceil(limit / bins))
     error = ValueError(
-        f"a region is larger than {limit} pixels of the feature map, for which this program was "
-        "made; convert the model with a sampling ratio above 0."
+        f"a region is larger than {limit} pixels of the feature map, the limit of this program; "
+        "convert the model with a sampling ratio above 0."
     )
     check_values((count <= most).all(), error)
     return most

@@ -1,4 +1,4 @@
-"""Resizing feature maps and sampling them at moving places."""
+"""Resizing of feature maps, and sampling at a grid."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..tracing import is_traced
 
 @op("_contrib_AdaptiveAvgPooling2D")
 def adaptive_avg_pooling_2d(data: Tensor, *, output_size: Shape = ()) -> Tensor:
-    """Average over as many even windows as the output has places; one by default.
+    """Adaptive average pooling to the given output size, 1 by default.
 
     Parameters
     ----------
@@ -34,7 +34,8 @@ def adaptive_avg_pooling_2d(data: Tensor, *, output_size: Shape = ()) -> Tensor:
 def _adaptive_size(output_size: Shape) -> tuple[int, int]:
     if len(output_size) > 2:
         raise ShapeError(
-            f"_contrib_AdaptiveAvgPooling2D: output_size has one or two numbers, got {output_size}."
+            "_contrib_AdaptiveAvgPooling2D: output_size must have one or two numbers, got "
+            f"{output_size}."
         )
     if not output_size:
         return (1, 1)
@@ -43,7 +44,7 @@ def _adaptive_size(output_size: Shape) -> tuple[int, int]:
 
 @adaptive_avg_pooling_2d.infer_outputs
 def adaptive_avg_pooling_2d_shape(data: Shape | None, *, output_size: Shape) -> Shape | None:
-    """The places asked for."""
+    """The requested size."""
     return None if data is None else (*data[:-2], *_adaptive_size(output_size))
 
 
@@ -99,7 +100,7 @@ def bilinear_resize_2d(
     Parameters
     ----------
     like
-        The array whose height and width to take, with ``mode='like'``.
+        Array whose height and width are used, with ``mode='like'``.
     height
         Height of the result, with ``mode='size'``.
     width
@@ -109,10 +110,10 @@ def bilinear_resize_2d(
     scale_width
         Factor of the width, for the other modes.
     mode
-        How the size follows: as given (``size``), from factors, rounded to odd or even, or ``like``
-        another array.
+        Output size: given (``size``), from factors, rounded to odd or even, or that of another
+        array (``like``).
     align_corners
-        Whether the corner pixels of both images coincide.
+        Whether to align the corner pixels of both images.
 
     >>> x = mx.nd.array([[[[0, 2]]]])
     >>> mx.nd.contrib.BilinearResize2D(x, height=1, width=3).asnumpy()
@@ -125,12 +126,12 @@ def bilinear_resize_2d(
     )
     if new == tuple(data.shape[-2:]):
         return data.clone()
-    # A single row or column is MXNet's first one, not the middle.
+    # In MXNet a single row or column is the first one, not the center.
     data = data[..., :1, :] if new[0] == 1 else data
     data = data[..., :1] if new[1] == 1 else data
     if _is_small(data, new):
         return _resize_by_matrices(data, new, align_corners)
-    # Just three channels take a slow road of torch's; planes in another order take the usual one.
+    # torch is slow for exactly three channels, so reorder the planes.
     planes = data.reshape(-1, *data.shape[-2:])
     planes = planes.unsqueeze(1 if len(planes) == 3 else 0)
     out = F.interpolate(planes, new, mode="bilinear", align_corners=align_corners)
@@ -138,14 +139,14 @@ def bilinear_resize_2d(
 
 
 def _is_small(data: Tensor, new: tuple[int, int]) -> bool:
-    """Say whether matrix products beat torch's kernel, which is slow for small outputs."""
+    """Return whether the output is small, where matrix products are faster than torch's kernel."""
     height, width = data.shape[-2:]
     multiplications = height + width * height / new[0]  # for each output
     if data.device.type != "cpu" or data.dtype not in (torch.float32, torch.float64):
         return False
     if is_traced():
         return False
-    # Zeros of a matrix times infinity would be NaN.
+    # Zeros of the matrix times infinity would be NaN.
     return sum(new) <= 128 and multiplications <= 64 and bool(data.detach().sum().isfinite())
 
 
@@ -158,7 +159,7 @@ def _resize_by_matrices(data: Tensor, new: tuple[int, int], align_corners: bool)
 
 
 def _resize_matrix(like: Tensor, old: int, new: int, align_corners: bool) -> Tensor:
-    """Return the weight of every old pixel in every new one, which lies between two of them."""
+    """Return the matrix of interpolation weights from old to new pixels."""
     kind = {"dtype": like.dtype, "device": like.device}
     position = torch.arange(new, **kind)
     if align_corners:
@@ -180,7 +181,7 @@ def bilinear_resize_2d_shape(
     mode: str,
     **_: object,
 ) -> Shape | None:
-    """New sizes by the mode."""
+    """The new size according to the mode."""
     if data is None:
         return None
     target = [None, None] if like is None else like[-2:]
@@ -213,9 +214,9 @@ def up_sampling(
     num_args: ArrayCount = 1,
     workspace: Count = 512,
 ) -> Tensor:
-    """Enlarge by repeating pixels, or by a learned bilinear kernel (the second input).
+    """Upsample by repeating pixels, or by a learned bilinear kernel (the second input).
 
-    Several arrays are brought to the size of the first and put side by side or summed.
+    Several arrays are upsampled to the same size and concatenated or summed.
 
     Parameters
     ----------
@@ -223,13 +224,13 @@ def up_sampling(
         The arrays, of shape ``(batch, channels, height, width)``; for ``bilinear`` an array and a
         kernel.
     scale
-        How many times larger height and width become.
+        Factor of height and width.
     num_filter
         Number of channels, for ``bilinear``.
     sample_type
         ``'nearest'`` repeats pixels, ``'bilinear'`` interpolates.
     multi_input_mode
-        Whether several arrays are joined by ``concat`` or by ``sum``.
+        How to combine several arrays: ``concat`` or ``sum``.
 
     >>> x = mx.nd.array([[[[1, 2]]]])
     >>> mx.nd.UpSampling(x, scale=2, sample_type='nearest').asnumpy()
@@ -268,8 +269,8 @@ def _unpad(size: int, scale: int, kernel: int, pad: int) -> int:
 def _repeat(x: Tensor, height: int, width: int) -> Tensor:
     if height % x.shape[2] or width % x.shape[3] or height // x.shape[2] != width // x.shape[3]:
         raise ShapeError(
-            f"Shape inconsistent in UpSampling: {list(x.shape)} cannot be enlarged by a whole "
-            f"number to {height} x {width}."
+            f"Shape inconsistent in UpSampling: {list(x.shape)} cannot be enlarged by an integer "
+            f"factor to {height} x {width}."
         )
     if height == x.shape[2]:
         return x.clone()
@@ -279,7 +280,7 @@ def _repeat(x: Tensor, height: int, width: int) -> Tensor:
 
 
 class _Repeat(torch.autograd.Function):
-    """Each pixel as a square of pixels, by plain copies: torch's own kernel is slower."""
+    """Nearest-neighbor upsampling by copies, which is faster than torch's kernel."""
 
     @staticmethod
     def forward(ctx, x: Tensor, scale: int) -> Tensor:
@@ -303,7 +304,7 @@ class _Repeat(torch.autograd.Function):
 def up_sampling_inputs(
     *data: Shape | None, scale: int, sample_type: str, num_filter: int, **_: object
 ) -> dict[str, Shape]:
-    """One square kernel for each channel."""
+    """One square kernel per channel."""
     if sample_type != "bilinear":
         return {}
     kernel = 2 * scale - scale % 2
@@ -327,12 +328,12 @@ def up_sampling_shape(
 
 @op("BilinearSampler", outputs=("output",), total=2, gradients_by_input=True)
 def bilinear_sampler(data: Tensor, grid: Tensor, *, cudnn_off: bool | None = None) -> Tensor:
-    """Sample at places ``grid`` of x and y in [-1, 1]; what lies outside is zero.
+    """Sample at positions ``grid`` of x and y in [-1, 1], with zeros outside.
 
     Parameters
     ----------
     grid
-        Places x and y, of shape ``(batch, 2, height, width)``.
+        Positions x and y, of shape ``(batch, 2, height, width)``.
 
     >>> data, grid = mx.nd.array([[[[1, 2, 3]]]]), mx.nd.zeros((1, 2, 1, 1))
     >>> mx.nd.BilinearSampler(data, grid).asnumpy()
@@ -343,7 +344,7 @@ def bilinear_sampler(data: Tensor, grid: Tensor, *, cudnn_off: bool | None = Non
 
 @bilinear_sampler.infer_outputs
 def bilinear_sampler_shape(data: Shape | None, grid: Shape | None, **_: object) -> Shape | None:
-    """Channels of the data, places of the grid."""
+    """The channels of the data, the size of the grid."""
     return None if data is None or grid is None else (*data[:2], *grid[2:])
 
 
@@ -354,14 +355,14 @@ def grid_generator(
     transform_type: Literal["affine", "warp"],
     target_shape: Shape = (0, 0),
 ) -> Tensor:
-    """Make a sampling grid of x and y in [-1, 1], by 2x3 matrices or by a flow in pixels.
+    """Generate a sampling grid of x and y in [-1, 1] from 2x3 matrices or a flow in pixels.
 
     Parameters
     ----------
     data
         Matrices of shape ``(batch, 6)``, or a flow of shape ``(batch, 2, height, width)``.
     target_shape
-        Height and width of the grid; needed for ``'affine'``.
+        Height and width of the grid; required for ``'affine'``.
 
     >>> identity = mx.nd.array([[1, 0, 0, 0, 1, 0]])
     >>> grid = mx.nd.GridGenerator(identity, transform_type='affine', target_shape=(1, 3))
@@ -385,7 +386,7 @@ def _affine_grid(theta: Tensor, target_shape: Shape, name: str) -> Tensor:
         raise ShapeError(f"{name} needs target_shape=(height, width), got {target_shape}.")
     height, width = target_shape
     kind = {"dtype": theta.dtype, "device": theta.device}
-    # MXNet spaces by 2 / (size - 1); a single row or column lies at -1.
+    # MXNet's spacing is 2 / (size - 1); a single row or column is at -1.
     x = torch.arange(width, **kind) * (2.0 / max(width - 1, 1)) - 1
     y = (torch.arange(height, **kind) * (2.0 / max(height - 1, 1)) - 1).unsqueeze(1)
     flat = torch.stack(torch.broadcast_tensors(x, y, torch.ones_like(y))).reshape(3, -1)
@@ -396,7 +397,7 @@ def _affine_grid(theta: Tensor, target_shape: Shape, name: str) -> Tensor:
 def grid_generator_shape(
     data: Shape | None, *, transform_type: str, target_shape: Shape
 ) -> Shape | None:
-    """Two numbers for each place."""
+    """Two coordinates per position."""
     if data is None:
         return None
     return data if transform_type == "warp" else (data[0], 2, *target_shape)
@@ -412,16 +413,16 @@ def spatial_transformer(
     sampler_type: Literal["bilinear"],
     cudnn_off: bool | None = None,
 ) -> Tensor:
-    """Sample the data under an affine map that a localization network gives.
+    """Sample the data by the affine map of a localization network.
 
     Parameters
     ----------
     loc
         Matrices of shape ``(batch, 6)``.
     transform_type
-        Kind of the map; only ``'affine'``.
+        Type of the map; only ``'affine'``.
     sampler_type
-        Kind of the sampling; only ``'bilinear'``.
+        Type of sampling; only ``'bilinear'``.
 
     >>> x, loc = mx.nd.array([[[[1, 2], [3, 4]]]]), mx.nd.array([[1, 0, 0, 0, 1, 0]])
     >>> kinds = {'transform_type': 'affine', 'sampler_type': 'bilinear'}
@@ -437,7 +438,7 @@ def spatial_transformer(
 def spatial_transformer_inputs(
     data: Shape | None, loc: Shape | None, **_: object
 ) -> dict[str, Shape]:
-    """Six numbers for each image."""
+    """Six parameters per image."""
     return {} if data is None else {"loc": (data[0], 6)}
 
 
@@ -445,7 +446,7 @@ def spatial_transformer_inputs(
 def spatial_transformer_shape(
     data: Shape | None, loc: Shape | None, *, target_shape: Shape, **_: object
 ) -> Shape | None:
-    """The target's size."""
+    """The size of the target."""
     if data is None:
         return None
     return (*data[:2], *target_shape)

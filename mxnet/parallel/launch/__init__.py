@@ -1,8 +1,8 @@
 """Start a program as the workers of a distributed job: ``mx launch -n 4 python train.py``.
 
-``python -m mxnet.launch`` is the same. The launcher serves the rendezvous, so no port has to be
-chosen, and the job's bookkeeping survives the loss of any worker. `workers` starts the processes;
-what they do with the variables that they get is in `mxnet.distributed`.
+``python -m mxnet.launch`` is the same. The launcher serves the rendezvous, so that no port has to
+be chosen and the state of the job survives the loss of any worker. `workers` starts the processes;
+`mxnet.distributed` reads their environment variables.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Start the workers, up to `max_restarts` times again after failures; return the status."""
+    """Run the workers, with up to `max_restarts` restarts after failures; return the status."""
     if options.program[:1] == ["--"]:
         del options.program[0]
     if not options.program:
-        raise MXNetError("give the program to start, e.g. python train.py")
+        raise MXNetError("the program to start is missing, e.g. python train.py")
     if options.num_workers < 1:
         raise MXNetError(f"-n must be at least 1, got {options.num_workers}.")
     hosts = workers.read_hosts(options.hostfile) if options.launcher == "ssh" else []
@@ -71,7 +71,7 @@ def _root_address(launcher: str, hosts: Sequence[str]) -> str:
 
 
 class _Attempt:
-    """One start of all workers and servers of a job; the first has the number 0.
+    """One attempt to run all workers and servers of a job, numbered from 0.
 
     For ssh, `hosts` has one entry per slot.
     """
@@ -174,7 +174,7 @@ def _show(commands: Sequence[Sequence[str]]) -> Outcome:
 def _report(outcome: Outcome, scheduler: Scheduler, attempt: int, restarts: int) -> None:
     lines = [f"rank {rank} {what}" if rank >= 0 else what for rank, what in outcome.failed.items()]
     failure = scheduler.failure(attempt)
-    lines = [failure] if failure else lines  # the others failed because of it
+    lines = [failure] if failure else lines  # the others failed as a consequence
     next_step = f"; restart {attempt + 1} of {restarts}" if attempt < restarts else ""
     text = "; ".join(lines) or f"the job ended with status {outcome.status}"
     sys.stderr.write(f"mx launch: {text}{next_step}\n")
@@ -182,7 +182,7 @@ def _report(outcome: Outcome, scheduler: Scheduler, attempt: int, restarts: int)
 
 
 class Scheduler:
-    """Serves the key-value store of the rendezvous; workers connect to `host`."""
+    """Server of the rendezvous' key-value store; workers connect to `host`."""
 
     def __init__(self, host: str) -> None:
         self.host = host
@@ -208,7 +208,7 @@ class Scheduler:
         return JobStore(self.host, self._server.port, 10, secret, prefix)
 
     def failure(self, attempt: int) -> str:
-        """Return the failure that the workers reported, or ''."""
+        """Return the failure reported by the workers, or ''."""
         with contextlib.closing(self._job(attempt)) as store:
             failure = read_failure(store)
         return "" if failure is None else describe_cause(failure)
@@ -221,7 +221,7 @@ class Scheduler:
 
 
 def parse_assignments(texts: list[str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return variables given as NAME=VALUE, NAME:VALUE, or NAME alone.
+    """Parse variables of the form NAME=VALUE, NAME:VALUE, or NAME.
 
     >>> parse_assignments(["A=1", "HOME", "B:2"], {"HOME": "/root"})
     {'A': '1', 'HOME': '/root', 'B': '2'}

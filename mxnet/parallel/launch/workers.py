@@ -1,4 +1,4 @@
-"""The processes of a job: started here, or on other hosts by ssh, mpirun or srun.
+"""The processes of a job, started locally, or on other hosts by ssh, mpirun or srun.
 
 Lines of their output are prefixed with the name of the process. mpirun and srun start all workers
 by one command.
@@ -25,7 +25,7 @@ from ...error import MXNetError
 from ..channel import SECRET
 
 POLL_SECONDS = 0.1
-END_SECONDS = 5.0  # in which a process may end when it is asked to
+END_SECONDS = 5.0  # seconds a process has to exit after SIGTERM
 PASSED_ON = ("PYTHONPATH", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
 HOST = re.compile(r"[A-Za-z0-9_][\w.@-]*")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -33,10 +33,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an attempt ended."""
+    """Result of an attempt."""
 
     status: int
-    failed: dict[int, str]  # what became of each rank that failed
+    failed: dict[int, str]  # status of each failed rank
 
 
 class Process:
@@ -96,7 +96,7 @@ class Process:
         return self._process.poll()
 
     def wait(self, seconds: float) -> int | None:
-        """Wait for the end, and for the last of the output."""
+        """Wait for the exit and the rest of the output."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(max(0.0, seconds))
             for thread in self._threads:
@@ -130,7 +130,7 @@ def end_all(processes: Sequence[Process], patience: float = 0.0) -> None:
 
 @contextlib.contextmanager
 def ending_on_signals() -> Iterator[None]:
-    """Raise SystemExit in the main thread when a signal asks this process to end."""
+    """Raise SystemExit in the main thread on signals that end this process."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -152,9 +152,9 @@ def run_all(
     report_failure: Callable[[int, str, str], None],
     patience: float = 0.0,
 ) -> Outcome:
-    """Run all processes of an attempt, workers first, by rank; when one fails the others are ended.
+    """Run all processes of an attempt; if one fails, end the others.
 
-    The others may end by themselves within `patience` seconds. `report_failure` tells all workers
+    They have `patience` seconds to exit by themselves. `report_failure` publishes to all workers
     which one failed, where and how.
     """
     started: list[Process] = []
@@ -186,14 +186,14 @@ def _wait(processes: Sequence[Process], workers: int) -> Process | None:
                 process.wait(2)
                 return process
         if None not in states[:workers]:
-            for process in processes:  # servers end when they see that the workers have
+            for process in processes:  # servers exit after the workers
                 process.wait(10)
             return None
         time.sleep(POLL_SECONDS)
 
 
 def exit_status(status: int) -> int:
-    """Return a status as shells report it: 128 plus the number of a signal.
+    """Return the exit status as in shells: 128 plus the number of a signal.
 
     >>> exit_status(3), exit_status(-9)
     (3, 137)
@@ -204,7 +204,7 @@ def exit_status(status: int) -> int:
 def read_hosts(path: str | None) -> list[str]:
     """Return the hosts of a file, one for each slot: ``name``, ``name:4`` or ``name slots=4``."""
     if path is None:
-        raise MXNetError("This launcher needs -H: a file with one host a line.")
+        raise MXNetError("This launcher needs -H: a file with one host per line.")
     hosts = []
     for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
         text = line.partition("#")[0].strip()
@@ -226,7 +226,7 @@ def read_hosts(path: str | None) -> list[str]:
 def local_environments(
     workers: int, job: Mapping[str, str], environment: Mapping[str, str], port: int
 ) -> list[dict[str, str]]:
-    """Return the variables of every worker on this machine, as torchrun sets them."""
+    """Return the variables of every worker on this machine, named like torchrun's."""
     threads = str(max(1, (os.cpu_count() or 1) // workers))
     common = {
         "OMP_NUM_THREADS": threads,
@@ -250,7 +250,7 @@ def select_variables(environment: Mapping[str, str], job: Mapping[str, str]) -> 
 def ssh_commands(
     command: Sequence[str], hosts: Sequence[str], workers: int, job: Mapping[str, str], folder: str
 ) -> list[tuple[str, list[str]]]:
-    """Return host and command of every worker, assigned to the hosts in turn.
+    """Return host and command of every worker, assigned to the hosts round-robin.
 
     The remote shell reads the job's secret from its standard input: command lines can be seen by
     all users of a machine.
@@ -283,7 +283,7 @@ def mpi_command(
 ) -> list[str]:
     """Return the command that starts all workers by Open MPI; ranks are MPI's.
 
-    It names the variables to pass on; their values, among them the secret, are in its environment.
+    It names the variables to pass on; their values, including the secret, are in its environment.
     """
     hosts = [] if hostfile is None else ["--hostfile", hostfile]
     variables = [part for name in sorted(job) for part in ("-x", name)]
@@ -296,7 +296,7 @@ def slurm_command(command: Sequence[str], workers: int) -> list[str]:
 
 
 def run_command(command: Sequence[str], environment: Mapping[str, str]) -> Outcome:
-    """Run one command that starts all workers, and pass on its output and status."""
+    """Run a command that starts all workers; forward its output and return its status."""
     try:
         status = subprocess.run(command, check=False, env=dict(environment)).returncode
     except FileNotFoundError:

@@ -12,7 +12,7 @@ def adjust_lighting(data: Symbol | None = None, alpha: float | Sequence[float] |
     """Add the principal colors of natural images, in three given amounts."""
 
 def crop(data: Symbol | None = None, x: int | None = ..., y: int | None = ..., width: int | None = ..., height: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Cut out a rectangle whose upper left corner is ``(x, y)``."""
+    """Crop a rectangle with the upper left corner ``(x, y)``."""
 
 def flip_left_right(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Mirror an image from left to right."""
@@ -21,7 +21,7 @@ def flip_top_bottom(data: Symbol | None = None, name: str | None = None, attr: d
     """Turn an image upside down."""
 
 def normalize(data: Symbol | None = None, mean: float | Sequence[float] = ..., std: float | Sequence[float] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Subtract each channel's mean and divide by its deviation; channels come first."""
+    """Subtract each channel's mean and divide by its standard deviation; channels come first."""
 
 def random_brightness(data: Symbol | None = None, min_factor: float | None = ..., max_factor: float | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Multiply an image by a random factor."""
@@ -51,4 +51,4 @@ def resize(data: Symbol | None = None, size: int | Sequence[int | None] = ..., k
     """Resize an image to ``(width, height)``; `interp` is OpenCV's number, 1 is bilinear."""
 
 def to_tensor(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Turn an image of 0..255 into ``(channels, height, width)`` float32 of 0..1."""
+    """Convert an image in 0..255 to ``(channels, height, width)`` float32 in 0..1."""

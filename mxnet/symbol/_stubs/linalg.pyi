@@ -12,31 +12,31 @@ def det(A: Symbol | None = None, name: str | None = None, attr: dict[str, str] |
     """Compute determinants; one matrix gives shape (1,)."""
 
 def extractdiag(A: Symbol | None = None, offset: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take a diagonal: the main one, or one above (`offset` > 0) or below it."""
+    """Extract a diagonal: the main one, or one above (`offset` > 0) or below it."""
 
 def extracttrian(A: Symbol | None = None, offset: int = ..., lower: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Flatten a lower triangle row by row, or an upper one column by column."""
+    """Flatten a lower triangle by rows, or an upper one by columns."""
 
 def gelqf(A: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Factor ``A = L Q`` with lower triangular L and orthonormal rows in Q; return Q and L."""
 
 def gemm(A: Symbol | None = None, B: Symbol | None = None, C: Symbol | None = None, transpose_a: bool = ..., transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Multiply matrices and add a third: ``alpha op(A) op(B) + beta C``."""
+    """Compute ``alpha op(A) op(B) + beta C``."""
 
 def gemm2(A: Symbol | None = None, B: Symbol | None = None, transpose_a: bool = ..., transpose_b: bool = ..., alpha: float = ..., axis: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Multiply matrices: ``alpha op(A) op(B)``; `axis` is where the rows stand."""
+    """Compute ``alpha op(A) op(B)``; `axis` is the axis of the rows."""
 
 def inverse(A: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Invert matrices; a singular one is an error."""
+    """Invert matrices; raise for singular ones."""
 
 def makediag(A: Symbol | None = None, offset: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Make matrices that are zero but on one diagonal."""
+    """Create matrices with one nonzero diagonal."""
 
 def maketrian(A: Symbol | None = None, offset: int = ..., lower: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Make triangular matrices from their elements in the order of `extracttrian`."""
+    """Create triangular matrices from elements in the order of `extracttrian`."""
 
 def potrf(A: Symbol | None = None, lower: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Factor positive definite matrices after Cholesky: lower triangular B with ``B B^T = A``."""
+    """Cholesky factorization of positive definite matrices: lower triangular B with ``B B^T = A``."""
 
 def potri(A: Symbol | None = None, lower: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Invert matrices given by their Cholesky factor: ``(A A^T)^-1`` of lower triangular A."""

@@ -11,13 +11,13 @@ class SymbolMethods:
         """Merge all axes but the first."""
 
     def Pad(self, mode: Literal['constant', 'edge', 'reflect'] | str | None = ..., pad_width: int | Sequence[int | None] | None = ..., constant_value: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Widen the trailing axes of a 4-D or 5-D array, before and after each."""
+        """Pad the spatial axes of a 4-D or 5-D array."""
 
     def Reshape(self, shape: int | Sequence[int | None] = ..., reverse: bool = ..., target_shape: int | Sequence[int | None] = ..., keep_highest: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Give the array another shape of as many elements."""
+        """Change the shape of the array; the number of elements is unchanged."""
 
     def SliceChannel(self, num_outputs: int | None = ..., axis: int = ..., squeeze_axis: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
-        """Split an axis into equal parts; ``squeeze_axis`` removes it where parts have size 1."""
+        """Split an axis into equal parts; ``squeeze_axis`` removes the axis if parts have size 1."""
 
     def SwapAxis(self, dim1: int = ..., dim2: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
         """Exchange two axes."""
@@ -71,13 +71,13 @@ class SymbolMethods:
         """Inverse hyperbolic tangent, for ``|x| < 1``."""
 
     def argmax(self, axis: int | None = ..., keepdims: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Index of the first maximum along an axis, in the array's dtype."""
+        """Return the index of the first maximum along an axis, in the array's dtype."""
 
     def argmax_channel(self, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Index of the maximum along axis 1, the channels."""
+        """Return the index of the maximum along axis 1, the channels."""
 
     def argmin(self, axis: int | None = ..., keepdims: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Index of the first minimum along an axis, in the array's dtype."""
+        """Return the index of the first minimum along an axis, in the array's dtype."""
 
     def argsort(self, axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
         """Return the indices that would sort along an axis, as float32 unless specified otherwise."""
@@ -86,28 +86,28 @@ class SymbolMethods:
         """Return the symbol cast to another data type."""
 
     def broadcast_axes(self, axis: int | Sequence[int | None] = ..., size: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Stretch the given axes, which have size 1, to the given sizes."""
+        """Broadcast the given axes, which have size 1, to the given sizes."""
 
     def broadcast_axis(self, axis: int | Sequence[int | None] = ..., size: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Stretch the given axes, which have size 1, to the given sizes."""
+        """Broadcast the given axes, which have size 1, to the given sizes."""
 
     def broadcast_like(self, rhs: Symbol | None = None, lhs_axes: int | Sequence[int | None] | None = ..., rhs_axes: int | Sequence[int | None] | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Stretch the first array to the shape of the second, or some axes to the sizes of some."""
+        """Broadcast the first array to the shape of the second, on all or selected axes."""
 
     def broadcast_to(self, shape: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Stretch axes of size 1; where ``shape`` has 0 the size stays."""
+        """Broadcast to a shape; 0 in ``shape`` keeps the size."""
 
     def cbrt(self, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
         """Cube root."""
 
     def ceil(self, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Smallest integer not below."""
+        """Ceiling: smallest integer not below."""
 
     def choose_element_0index(self, index: Symbol | None = None, axis: int | None = ..., keepdims: bool = ..., mode: Literal['clip', 'wrap'] | str = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Pick one element along an axis by its index, for each place of the other axes."""
+        """Pick one element along an axis for each position of the other axes."""
 
     def clip(self, a_min: float | None = ..., a_max: float | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Limit values to ``[a_min, a_max]``; the gradient passes at the limits and between them."""
+        """Clamp elements to ``[a_min, a_max]``; the gradient is 1 inside and at the limits."""
 
     def cos(self, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
         """Cosine of radians."""
@@ -116,13 +116,13 @@ class SymbolMethods:
         """Hyperbolic cosine."""
 
     def crop(self, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Take ``begin:end:step`` of the leading axes; None means an open end."""
+        """Slice the leading axes by ``begin:end:step``; None means an open end."""
 
     def degrees(self, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
         """Radians to degrees."""
 
     def depth_to_space(self, block_size: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Move blocks of channels into height and width."""
+        """Rearrange blocks of channels into height and width."""
 
     def diag(self, k: Any = ..., **kwargs: Any) -> Any:
         """Return a diagonal, or a matrix with this diagonal."""
@@ -140,13 +140,13 @@ class SymbolMethods:
         """Nearest integer toward zero."""
 
     def flatten(self, inplace: Any = ..., **kwargs: Any) -> Any:
-        """Return the symbol with all axes but the first made one."""
+        """Return the symbol with all axes but the first flattened."""
 
     def flip(self, axis: int | Sequence[int | None] | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Turn the order of elements around along axes."""
+        """Reverse the order of elements along axes."""
 
     def floor(self, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Largest integer not above."""
+        """Floor: largest integer not above."""
 
     def log(self, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
         """Natural logarithm."""
@@ -161,7 +161,7 @@ class SymbolMethods:
         """Logarithm to base 2."""
 
     def log_softmax(self, axis: int = ..., temperature: float | None = ..., dtype: Literal['float16', 'float32', 'float64'] | str | None = ..., use_length: bool | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Return the logarithm of `softmax`, computed without loss of digits."""
+        """Compute the logarithm of the softmax in a numerically stable way."""
 
     def max(self, axis: int | Sequence[int | None] | None = ..., keepdims: bool = ..., exclude: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
         """Maximum over axes; the gradient goes to every element that equals it."""
@@ -185,19 +185,19 @@ class SymbolMethods:
         """Sum over axes with NaN as 0."""
 
     def norm(self, ord: int = ..., axis: int | Sequence[int | None] | None = ..., out_dtype: Any | None = ..., keepdims: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """L1 norm ``sum |x|`` or L2 norm ``sqrt(sum x^2)`` over axes."""
+        """Compute the L1 norm ``sum |x|`` or the L2 norm ``sqrt(sum x^2)`` over axes."""
 
     def one_hot(self, depth: int | None = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Return rows of ``off_value`` with ``on_value`` at each index; nothing is on outside."""
+        """Encode indices as one-hot vectors; indices out of range give vectors of ``off_value``."""
 
     def ones_like(self, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
         """Return ones of the array's shape and dtype."""
 
     def pad(self, mode: Literal['constant', 'edge', 'reflect'] | str | None = ..., pad_width: int | Sequence[int | None] | None = ..., constant_value: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Widen the trailing axes of a 4-D or 5-D array, before and after each."""
+        """Pad the spatial axes of a 4-D or 5-D array."""
 
     def pick(self, index: Symbol | None = None, axis: int | None = ..., keepdims: bool = ..., mode: Literal['clip', 'wrap'] | str = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Pick one element along an axis by its index, for each place of the other axes."""
+        """Pick one element along an axis for each position of the other axes."""
 
     def prod(self, axis: int | Sequence[int | None] | None = ..., keepdims: bool = ..., exclude: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
         """Product over axes."""
@@ -218,19 +218,19 @@ class SymbolMethods:
         """Repeat each element; without an axis the array is flattened first."""
 
     def reshape(self, shape: int | Sequence[int | None] = ..., reverse: bool = ..., target_shape: int | Sequence[int | None] = ..., keep_highest: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Give the array another shape of as many elements."""
+        """Change the shape of the array; the number of elements is unchanged."""
 
     def reshape_like(self, rhs: Symbol | None = None, lhs_begin: int | None = ..., lhs_end: int | None = ..., rhs_begin: int | None = ..., rhs_end: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Give the first array the shape of the second, or only some axes the sizes of some."""
+        """Reshape the first array to the shape of the second, completely or for ranges of axes."""
 
     def reverse(self, axis: int | Sequence[int | None] | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Turn the order of elements around along axes."""
+        """Reverse the order of elements along axes."""
 
     def rint(self, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Nearest integer; halves go down."""
+        """Nearest integer, halves down."""
 
     def round(self, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Nearest integer; halves go away from zero."""
+        """Nearest integer, halves away from zero."""
 
     def rsqrt(self, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
         """Reciprocal square root: ``1 / sqrt(x)``."""
@@ -254,28 +254,28 @@ class SymbolMethods:
         """Return the number of elements as an array."""
 
     def slice(self, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Take ``begin:end:step`` of the leading axes; None means an open end."""
+        """Slice the leading axes by ``begin:end:step``; None means an open end."""
 
     def slice_axis(self, axis: int | None = ..., begin: int | None = ..., end: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Take ``begin:end`` of one axis; negative numbers count from its end."""
+        """Slice one axis by ``begin:end``."""
 
     def slice_like(self, shape_like: Symbol | None = None, axes: int | Sequence[int | None] | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Cut the array to the sizes of another, on all axes or on those given; on none for None."""
+        """Slice the array to the sizes of another, on all or given axes; None: on no axis."""
 
     def softmax(self, length: Symbol | None = None, axis: int = ..., temperature: float | None = ..., dtype: Literal['float16', 'float32', 'float64'] | str | None = ..., use_length: bool | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Turn numbers along an axis into shares of 1: ``exp(x / t) / sum(exp(x / t))``."""
+        """Compute the softmax along an axis: ``exp(x / t) / sum(exp(x / t))``."""
 
     def softmin(self, axis: int = ..., temperature: float | None = ..., dtype: Literal['float16', 'float32', 'float64'] | str | None = ..., use_length: bool | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Return the softmax of the negative: the smallest number gets the largest share."""
+        """Compute the softmax of the negated input."""
 
     def sort(self, axis: int | None = ..., is_ascend: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Sort along an axis; ``axis=None`` sorts all elements into one line."""
+        """Sort along an axis, or the flattened array."""
 
     def space_to_depth(self, block_size: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Move blocks of height and width into channels."""
+        """Rearrange blocks of height and width into channels."""
 
     def split(self, num_outputs: int | None = ..., axis: int = ..., squeeze_axis: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
-        """Split an axis into equal parts; ``squeeze_axis`` removes it where parts have size 1."""
+        """Split an axis into equal parts; ``squeeze_axis`` removes the axis if parts have size 1."""
 
     def split_v2(self, indices_or_sections: Any, axis: Any = ..., squeeze_axis: Any = ...) -> Any:
         """Split into equal sections, or at the given indices; one part comes without a list."""
@@ -290,16 +290,16 @@ class SymbolMethods:
         """Return the symbol without axes of size 1."""
 
     def sum(self, axis: int | Sequence[int | None] | None = ..., keepdims: bool = ..., exclude: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Sum over axes; without axes over all, with the shape ``(1,)``."""
+        """Sum over axes; by default over all, with result shape ``(1,)``."""
 
     def sum_axis(self, axis: int | Sequence[int | None] | None = ..., keepdims: bool = ..., exclude: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Sum over axes; without axes over all, with the shape ``(1,)``."""
+        """Sum over axes; by default over all, with result shape ``(1,)``."""
 
     def swapaxes(self, dim1: int = ..., dim2: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
         """Exchange two axes."""
 
     def take(self, indices: Symbol | None = None, axis: int = ..., mode: Literal['clip', 'raise', 'wrap'] | str = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Take slices along an axis; indices out of range are clipped, wrapped or refused."""
+        """Take slices along an axis; indices out of range are clipped, wrapped, or raise an error."""
 
     def tan(self, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
         """Tangent of radians."""
@@ -308,13 +308,13 @@ class SymbolMethods:
         """Hyperbolic tangent."""
 
     def tile(self, reps: int | Sequence[int | None] | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Put copies of the array side by side, ``reps`` times along each axis."""
+        """Repeat the array ``reps`` times along each axis."""
 
     def topk(self, axis: int | None = ..., k: int = ..., ret_typ: Literal['both', 'indices', 'mask', 'value'] | str = ..., is_ascend: bool = ..., dtype: Any = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
-        """Find the ``k`` largest (or, ascending, smallest) along an axis: where or what they are."""
+        """Find the ``k`` largest (or smallest) elements along an axis."""
 
     def transpose(self, axes: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Put the axes into another order; without ``axes`` reverse them."""
+        """Permute the axes, by default in reverse order."""
 
     def trunc(self, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
         """Nearest integer toward zero."""

@@ -15,64 +15,64 @@ def BatchNorm(data: Symbol | None = None, gamma: Symbol | None = None, beta: Sym
     """Normalize each channel: ``gamma * (x - mean) / sqrt(var + eps) + beta``."""
 
 def BatchNorm_v1(data: Symbol | None = None, gamma: Symbol | None = None, beta: Symbol | None = None, moving_mean: Symbol | None = None, moving_var: Symbol | None = None, eps: float = ..., momentum: float = ..., fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
-    """Normalize each channel, as in MXNet's first version: `BatchNorm` with channels at axis 1."""
+    """Old version of `BatchNorm`, with channels at axis 1."""
 
 def BilinearSampler(data: Symbol | None = None, grid: Symbol | None = None, cudnn_off: bool | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Sample at places ``grid`` of x and y in [-1, 1]; what lies outside is zero."""
+    """Sample at positions ``grid`` of x and y in [-1, 1], with zeros outside."""
 
 def BlockGrad(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return a copy through which no gradient flows."""
+    """Return a copy with zero gradient."""
 
 def CTCLoss(data: Symbol | None = None, label: Symbol | None = None, data_lengths: Symbol | None = None, label_lengths: Symbol | None = None, use_data_lengths: bool = ..., use_label_lengths: bool = ..., blank_label: Literal['first', 'last'] | str = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return, for each sequence, minus the log of the probability of its labels."""
+    """Compute the connectionist temporal classification loss of each sequence."""
 
 def Cast(data: Symbol | None = None, dtype: Any | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Convert to another data type; fractions are cut, non-zero is True."""
+    """Convert to another data type; fractions are truncated, and nonzero values become True."""
 
 def Concat(*data: Symbol | Sequence[Symbol], dim: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Join arrays along an axis."""
+    """Concatenate arrays along an axis."""
 
 def Convolution(data: Symbol | None = None, weight: Symbol | None = None, bias: Symbol | None = None, kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., num_filter: int | None = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | str | None = ..., cudnn_off: bool = ..., layout: Literal['NCDHW', 'NCHW', 'NCW', 'NDHWC', 'NHWC'] | str | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Slide `num_filter` kernels over the data; the weight is (num_filter, channels / groups, k..)."""
+    """Compute a convolution; the weight has shape (num_filter, channels / groups, k..)."""
 
 def Convolution_v1(data: Symbol | None = None, weight: Symbol | None = None, bias: Symbol | None = None, kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., num_filter: int | None = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | str | None = ..., cudnn_off: bool = ..., layout: Literal['NCDHW', 'NCHW', 'NCW', 'NDHWC', 'NHWC'] | str | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Slide `num_filter` kernels over the data; the weight is (num_filter, channels / groups, k..)."""
+    """Compute a convolution; the weight has shape (num_filter, channels / groups, k..)."""
 
 def Correlation(data1: Symbol | None = None, data2: Symbol | None = None, kernel_size: int = ..., max_displacement: int = ..., stride1: int = ..., stride2: int = ..., pad_size: int = ..., is_multiply: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Compare patches of one map with patches of the other at all displacements."""
+    """Compute the correlation of patches of two feature maps at all displacements."""
 
 def Crop(*data: Symbol | Sequence[Symbol], offset: int | Sequence[int | None] = ..., h_w: int | Sequence[int | None] = ..., center_crop: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Cut a window out of height and width: of size ``h_w``, or that of a second array."""
+    """Crop height and width to ``h_w``, or to the size of a second array."""
 
 def Custom(*data: Symbol | Sequence[Symbol], op_type: str | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
     """Run an operator that was registered with `mx.operator.register`."""
 
 def Deconvolution(data: Symbol | None = None, weight: Symbol | None = None, bias: Symbol | None = None, kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., adj: int | Sequence[int | None] = ..., target_shape: int | Sequence[int | None] = ..., num_filter: int | None = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | str | None = ..., cudnn_off: bool = ..., layout: Literal['NCDHW', 'NCHW', 'NCW', 'NDHWC', 'NHWC'] | str | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Spread each input over a kernel: the gradient of a convolution, used to enlarge images."""
+    """Compute a transposed convolution: the gradient of a convolution with respect to its data."""
 
 def Dropout(data: Symbol | None = None, p: float = ..., mode: Literal['always', 'training'] | str = ..., axes: int | Sequence[int | None] = ..., cudnn_off: bool | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """In training, set a fraction `p` of the numbers to 0 and scale the others by ``1 / (1 - p)``."""
+    """In training, set elements to 0 with probability `p` and scale the others by ``1 / (1 - p)``."""
 
 def ElementWiseSum(*args: Symbol | Sequence[Symbol], name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Sum of any number of arrays of one shape and dtype."""
+    """Compute the sum of arrays of the same shape and dtype."""
 
 def Embedding(data: Symbol | None = None, weight: Symbol | None = None, input_dim: int | None = ..., output_dim: int | None = ..., dtype: Any = ..., sparse_grad: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Look up a row of ``weight`` for each index; indices out of range are clipped."""
+    """Look up the row of ``weight`` for each index; indices out of range are clipped."""
 
 def Flatten(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Merge all axes but the first."""
 
 def FullyConnected(data: Symbol | None = None, weight: Symbol | None = None, bias: Symbol | None = None, num_hidden: int | None = ..., no_bias: bool = ..., flatten: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Apply a linear transformation: ``y = x W^T + b``; by default all axes but 0 are one."""
+    """Apply a linear transformation ``y = x W^T + b`` to the data, by default flattened to 2-D."""
 
 def GridGenerator(data: Symbol | None = None, transform_type: Literal['affine', 'warp'] | str | None = ..., target_shape: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Make a sampling grid of x and y in [-1, 1], by 2x3 matrices or by a flow in pixels."""
+    """Generate a sampling grid of x and y in [-1, 1] from 2x3 matrices or a flow in pixels."""
 
 def GroupNorm(data: Symbol | None = None, gamma: Symbol | None = None, beta: Symbol | None = None, num_groups: int = ..., eps: float = ..., output_mean_var: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
-    """Normalize groups of channels; gamma and beta have one number a group."""
+    """Normalize groups of channels; gamma and beta have one element per group."""
 
 def IdentityAttachKLSparseReg(data: Symbol | None = None, moving_avg: Symbol | None = None, sparseness_target: float = ..., penalty: float = ..., momentum: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return data; in training its gradient also pulls mean activations to a sparse target."""
+    """Return the data; in training the gradient includes a sparsity penalty on mean activations."""
 
 def InstanceNorm(data: Symbol | None = None, gamma: Symbol | None = None, beta: Symbol | None = None, eps: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Normalize each channel of each sample over its spatial axes."""
@@ -81,34 +81,34 @@ def L2Normalization(data: Symbol | None = None, eps: float = ..., mode: Literal[
     """Divide by the Euclidean norm of each sample, position or channel: ``x / sqrt(|x|^2 + eps)``."""
 
 def LRN(data: Symbol | None = None, alpha: float = ..., beta: float = ..., knorm: float = ..., nsize: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Divide by the energy of `nsize` neighboring channels."""
+    """Apply local response normalization over `nsize` neighboring channels."""
 
 def LayerNorm(data: Symbol | None = None, gamma: Symbol | None = None, beta: Symbol | None = None, axis: int = ..., eps: float = ..., output_mean_var: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
     """Normalize along one axis: ``gamma * (x - mean) / sqrt(var + eps) + beta``."""
 
 def LeakyReLU(data: Symbol | None = None, gamma: Symbol | None = None, act_type: Literal['elu', 'gelu', 'leaky', 'prelu', 'rrelu', 'selu'] | str = ..., slope: float = ..., lower_bound: float = ..., upper_bound: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
-    """Let a little of the negative side through; ``prelu`` learns how much, for each channel."""
+    """Apply a leaky ReLU or a related activation function; ``prelu`` learns its slopes."""
 
 def LinearRegressionOutput(data: Symbol | None = None, label: Symbol | None = None, grad_scale: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return data; its gradient is that of half the squared error: ``x - label``."""
+    """Return the data; the gradient is that of half the squared error: ``x - label``."""
 
 def LogisticRegressionOutput(data: Symbol | None = None, label: Symbol | None = None, grad_scale: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return the sigmoid of data; its gradient is that of the cross entropy: ``p - label``."""
+    """Compute the sigmoid; the gradient is that of the cross entropy: ``p - label``."""
 
 def MAERegressionOutput(data: Symbol | None = None, label: Symbol | None = None, grad_scale: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return data; its gradient is that of the absolute error: ``sign(x - label)``."""
+    """Return the data; the gradient is that of the absolute error: ``sign(x - label)``."""
 
 def MakeLoss(data: Symbol | None = None, grad_scale: float = ..., valid_thresh: float = ..., normalization: Literal['batch', 'null', 'valid'] | str = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return data and make it a loss: its gradient is `grad_scale`, whatever comes from above."""
+    """Return the data as a loss: its gradient is `grad_scale`, whatever the incoming gradient."""
 
 def Pad(data: Symbol | None = None, mode: Literal['constant', 'edge', 'reflect'] | str | None = ..., pad_width: int | Sequence[int | None] | None = ..., constant_value: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Widen the trailing axes of a 4-D or 5-D array, before and after each."""
+    """Pad the spatial axes of a 4-D or 5-D array."""
 
 def Pooling(data: Symbol | None = None, kernel: int | Sequence[int | None] = ..., pool_type: Literal['avg', 'lp', 'max', 'sum'] | str = ..., global_pool: bool = ..., cudnn_off: bool = ..., pooling_convention: Literal['full', 'same', 'valid'] | str = ..., stride: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., p_value: int | None = ..., count_include_pad: bool | None = ..., layout: Literal['NCDHW', 'NCHW', 'NCW', 'NDHWC', 'NHWC', 'NWC'] | str | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Reduce windows of the data; the stride is 1 unless given."""
+    """Pool windows of the data."""
 
 def Pooling_v1(data: Symbol | None = None, kernel: int | Sequence[int | None] = ..., pool_type: Literal['avg', 'max', 'sum'] | str = ..., global_pool: bool = ..., pooling_convention: Literal['full', 'valid'] | str = ..., stride: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Pool images as MXNet's first version did: padding is zeros, for maxima and means alike."""
+    """Old version of `Pooling`: pads with zeros for all types."""
 
 def RNN(data: Symbol | None = None, parameters: Symbol | None = None, state: Symbol | None = None, state_cell: Symbol | None = None, sequence_length: Symbol | None = None, state_size: int | None = ..., num_layers: int | None = ..., bidirectional: bool = ..., mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'] | str | None = ..., p: float = ..., state_outputs: bool = ..., projection_size: int | None = ..., lstm_state_clip_min: float | None = ..., lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
     """Run stacked recurrent layers over ``(time, batch, features)``."""
@@ -117,58 +117,58 @@ def ROIPooling(data: Symbol | None = None, rois: Symbol | None = None, pooled_si
     """Take the maximum over an even grid of bins in each region ``(image, x1, y1, x2, y2)``."""
 
 def Reshape(data: Symbol | None = None, shape: int | Sequence[int | None] = ..., reverse: bool = ..., target_shape: int | Sequence[int | None] = ..., keep_highest: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the array another shape of as many elements."""
+    """Change the shape of the array; the number of elements is unchanged."""
 
 def SVMOutput(data: Symbol | None = None, label: Symbol | None = None, margin: float = ..., regularization_coefficient: float = ..., use_linear: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return data; its gradient is that of the hinge loss, squared unless `use_linear`."""
+    """Return the data; the gradient is that of the squared hinge loss, linear with `use_linear`."""
 
 def SequenceLast(data: Symbol | None = None, sequence_length: Symbol | None = None, use_sequence_length: bool = ..., axis: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take the last element of each sequence."""
+    """Return the last valid element of each sequence."""
 
 def SequenceMask(data: Symbol | None = None, sequence_length: Symbol | None = None, use_sequence_length: bool = ..., value: float = ..., axis: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Set all elements behind the end of each sequence to ``value``."""
+    """Set all elements beyond the length of each sequence to ``value``."""
 
 def SequenceReverse(data: Symbol | None = None, sequence_length: Symbol | None = None, use_sequence_length: bool = ..., axis: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Turn each sequence around; what is behind its end stays where it is."""
+    """Reverse each sequence within its length; the padding is unchanged."""
 
 def SliceChannel(data: Symbol | None = None, num_outputs: int | None = ..., axis: int = ..., squeeze_axis: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
-    """Split an axis into equal parts; ``squeeze_axis`` removes it where parts have size 1."""
+    """Split an axis into equal parts; ``squeeze_axis`` removes the axis if parts have size 1."""
 
 def Softmax(data: Symbol | None = None, label: Symbol | None = None, grad_scale: float = ..., ignore_label: float = ..., multi_output: bool = ..., use_ignore: bool = ..., preserve_shape: bool = ..., normalization: Literal['batch', 'null', 'valid'] | str = ..., out_grad: bool = ..., smooth_alpha: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return the softmax of data; its gradient is that of the cross entropy: ``p - one_hot``."""
+    """Compute the softmax; the gradient is that of the cross entropy, ``p - one_hot``."""
 
 def SoftmaxActivation(data: Symbol | None = None, mode: Literal['channel', 'instance'] | str = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Apply softmax to the last axis of each sample, or over channels at each position."""
+    """Compute the softmax of each sample, or over the channels at each position."""
 
 def SoftmaxOutput(data: Symbol | None = None, label: Symbol | None = None, grad_scale: float = ..., ignore_label: float = ..., multi_output: bool = ..., use_ignore: bool = ..., preserve_shape: bool = ..., normalization: Literal['batch', 'null', 'valid'] | str = ..., out_grad: bool = ..., smooth_alpha: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return the softmax of data; its gradient is that of the cross entropy: ``p - one_hot``."""
+    """Compute the softmax; the gradient is that of the cross entropy, ``p - one_hot``."""
 
 def SpatialTransformer(data: Symbol | None = None, loc: Symbol | None = None, target_shape: int | Sequence[int | None] = ..., transform_type: Literal['affine'] | str | None = ..., sampler_type: Literal['bilinear'] | str | None = ..., cudnn_off: bool | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Sample the data under an affine map that a localization network gives."""
+    """Sample the data by the affine map of a localization network."""
 
 def SwapAxis(data: Symbol | None = None, dim1: int = ..., dim2: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Exchange two axes."""
 
 def UpSampling(*data: Symbol | Sequence[Symbol], scale: int | None = ..., num_filter: int = ..., sample_type: Literal['bilinear', 'nearest'] | str | None = ..., multi_input_mode: Literal['concat', 'sum'] | str = ..., num_args: int = ..., workspace: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Enlarge by repeating pixels, or by a learned bilinear kernel (the second input)."""
+    """Upsample by repeating pixels, or by a learned bilinear kernel (the second input)."""
 
 def abs(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Absolute value; its gradient at 0 is 0."""
 
 def adam_update(weight: Symbol | None = None, grad: Symbol | None = None, mean: Symbol | None = None, var: Symbol | None = None, lr: float | None = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take Adam's step; the caller puts bias correction into ``lr``."""
+    """Compute Adam's update; the caller includes the bias correction in ``lr``."""
 
 def add_n(*args: Symbol | Sequence[Symbol], name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Sum of any number of arrays of one shape and dtype."""
+    """Compute the sum of arrays of the same shape and dtype."""
 
 def all_finite(data: Symbol | None = None, init_output: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """1 if no element is infinite or NaN, else 0."""
+    """Return 1 if no element is infinite or NaN, else 0."""
 
 def amp_cast(data: Symbol | None = None, dtype: Any | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Convert floating-point arrays for mixed precision; others pass unchanged."""
+    """Convert floating-point arrays for mixed precision; others are unchanged."""
 
 def amp_multicast(*data: Symbol | Sequence[Symbol], num_outputs: int | None = ..., cast_narrow: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
-    """Convert all arrays to the widest of their floating types, or to the narrowest."""
+    """Convert all arrays to the widest (or narrowest) of their floating-point types."""
 
 def arccos(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Inverse cosine, in ``[0, pi]``."""
@@ -189,34 +189,34 @@ def arctanh(data: Symbol | None = None, name: str | None = None, attr: dict[str,
     """Inverse hyperbolic tangent, for ``|x| < 1``."""
 
 def argmax(data: Symbol | None = None, axis: int | None = ..., keepdims: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Index of the first maximum along an axis, in the array's dtype."""
+    """Return the index of the first maximum along an axis, in the array's dtype."""
 
 def argmax_channel(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Index of the maximum along axis 1, the channels."""
+    """Return the index of the maximum along axis 1, the channels."""
 
 def argmin(data: Symbol | None = None, axis: int | None = ..., keepdims: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Index of the first minimum along an axis, in the array's dtype."""
+    """Return the index of the first minimum along an axis, in the array's dtype."""
 
 def argsort(data: Symbol | None = None, axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Return the indices that would sort along an axis, as float32 unless specified otherwise."""
 
 def batch_dot(lhs: Symbol | None = None, rhs: Symbol | None = None, transpose_a: bool = ..., transpose_b: bool = ..., forward_stype: Literal['default', 'row_sparse', 'csr'] | str | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Multiply matrices pairwise: the last two axes are matrices, those before count pairs."""
+    """Compute a batch of matrix products; the last two axes are the matrices."""
 
 def batch_take(a: Symbol | None = None, indices: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take one element of each row of the last axis; indices are clipped."""
+    """Take one element of each row; indices are clipped."""
 
 def broadcast_add(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Sum of two arrays."""
 
 def broadcast_axes(data: Symbol | None = None, axis: int | Sequence[int | None] = ..., size: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Stretch the given axes, which have size 1, to the given sizes."""
+    """Broadcast the given axes, which have size 1, to the given sizes."""
 
 def broadcast_axis(data: Symbol | None = None, axis: int | Sequence[int | None] = ..., size: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Stretch the given axes, which have size 1, to the given sizes."""
+    """Broadcast the given axes, which have size 1, to the given sizes."""
 
 def broadcast_div(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Quotient of two arrays; integers are cut toward zero."""
+    """Quotient of two arrays; integer quotients are truncated."""
 
 def broadcast_equal(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """1 where ``lhs == rhs``."""
@@ -237,7 +237,7 @@ def broadcast_lesser_equal(lhs: Symbol | None = None, rhs: Symbol | None = None,
     """1 where ``lhs <= rhs``."""
 
 def broadcast_like(lhs: Symbol | None = None, rhs: Symbol | None = None, lhs_axes: int | Sequence[int | None] | None = ..., rhs_axes: int | Sequence[int | None] | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Stretch the first array to the shape of the second, or some axes to the sizes of some."""
+    """Broadcast the first array to the shape of the second, on all or selected axes."""
 
 def broadcast_logical_and(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """1 where both lhs and rhs are not 0."""
@@ -276,10 +276,10 @@ def broadcast_sub(lhs: Symbol | None = None, rhs: Symbol | None = None, name: st
     """Difference of two arrays."""
 
 def broadcast_to(data: Symbol | None = None, shape: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Stretch axes of size 1; where ``shape`` has 0 the size stays."""
+    """Broadcast to a shape; 0 in ``shape`` keeps the size."""
 
 def cast(data: Symbol | None = None, dtype: Any | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Convert to another data type; fractions are cut, non-zero is True."""
+    """Convert to another data type; fractions are truncated, and nonzero values become True."""
 
 def cast_storage(data: Symbol | None = None, stype: Literal['csr', 'default', 'row_sparse'] | str | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Convert an array to a storage type; a dense tensor keeps its values."""
@@ -288,19 +288,19 @@ def cbrt(data: Symbol | None = None, name: str | None = None, attr: dict[str, st
     """Cube root."""
 
 def ceil(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Smallest integer not below."""
+    """Ceiling: smallest integer not below."""
 
 def choose_element_0index(data: Symbol | None = None, index: Symbol | None = None, axis: int | None = ..., keepdims: bool = ..., mode: Literal['clip', 'wrap'] | str = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Pick one element along an axis by its index, for each place of the other axes."""
+    """Pick one element along an axis for each position of the other axes."""
 
 def clip(data: Symbol | None = None, a_min: float | None = ..., a_max: float | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Limit values to ``[a_min, a_max]``; the gradient passes at the limits and between them."""
+    """Clamp elements to ``[a_min, a_max]``; the gradient is 1 inside and at the limits."""
 
 def col2im(data: Symbol | None = None, output_size: int | Sequence[int | None] | None = ..., kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Add columns of windows up to images of ``output_size``: the reverse of `im2col`."""
+    """Sum columns of windows into images of ``output_size``, the adjoint of `im2col`."""
 
 def concat(*data: Symbol | Sequence[Symbol], dim: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Join arrays along an axis."""
+    """Concatenate arrays along an axis."""
 
 def cos(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Cosine of radians."""
@@ -309,37 +309,37 @@ def cosh(data: Symbol | None = None, name: str | None = None, attr: dict[str, st
     """Hyperbolic cosine."""
 
 def crop(data: Symbol | None = None, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take ``begin:end:step`` of the leading axes; None means an open end."""
+    """Slice the leading axes by ``begin:end:step``; None means an open end."""
 
 def ctc_loss(data: Symbol | None = None, label: Symbol | None = None, data_lengths: Symbol | None = None, label_lengths: Symbol | None = None, use_data_lengths: bool = ..., use_label_lengths: bool = ..., blank_label: Literal['first', 'last'] | str = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return, for each sequence, minus the log of the probability of its labels."""
+    """Compute the connectionist temporal classification loss of each sequence."""
 
 def cumsum(a: Symbol | None = None, axis: int | None = ..., dtype: Any | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Running sum along an axis; without one over the flattened array."""
+    """Compute the cumulative sum along an axis, or of the flattened array."""
 
 def degrees(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Radians to degrees."""
 
 def depth_to_space(data: Symbol | None = None, block_size: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Move blocks of channels into height and width."""
+    """Rearrange blocks of channels into height and width."""
 
 def diag(data: Symbol | None = None, k: int = ..., axis1: int = ..., axis2: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take the ``k``-th diagonal of two axes, or make a diagonal matrix of a vector."""
+    """Extract the ``k``-th diagonal of two axes, or create a diagonal matrix from a vector."""
 
 def dot(lhs: Symbol | None = None, rhs: Symbol | None = None, transpose_a: bool = ..., transpose_b: bool = ..., forward_stype: Literal['default', 'row_sparse', 'csr'] | str | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Sum products over the last axis of ``lhs`` and the first of ``rhs``."""
+    """Compute the dot product over the last axis of ``lhs`` and the first axis of ``rhs``."""
 
 def elemwise_add(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Sum of two arrays. Both arrays have one shape."""
+    """Sum of two arrays. Both arrays have the same shape."""
 
 def elemwise_div(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Quotient of two arrays; integers are cut toward zero. Both arrays have one shape."""
+    """Quotient of two arrays; integer quotients are truncated. Both arrays have the same shape."""
 
 def elemwise_mul(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Product of two arrays. Both arrays have one shape."""
+    """Product of two arrays. Both arrays have the same shape."""
 
 def elemwise_sub(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Difference of two arrays. Both arrays have one shape."""
+    """Difference of two arrays. Both arrays have the same shape."""
 
 def erf(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Gauss error function."""
@@ -351,7 +351,7 @@ def exp(data: Symbol | None = None, name: str | None = None, attr: dict[str, str
     """Exponential: ``e^x``."""
 
 def expand_dims(data: Symbol | None = None, axis: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Put in a new axis of size 1."""
+    """Insert a new axis of size 1."""
 
 def expm1(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """``e^x - 1``, exact near 0."""
@@ -366,16 +366,16 @@ def flatten(data: Symbol | None = None, name: str | None = None, attr: dict[str,
     """Merge all axes but the first."""
 
 def flip(data: Symbol | None = None, axis: int | Sequence[int | None] | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Turn the order of elements around along axes."""
+    """Reverse the order of elements along axes."""
 
 def floor(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Largest integer not above."""
+    """Floor: largest integer not above."""
 
 def ftml_update(weight: Symbol | None = None, grad: Symbol | None = None, d: Symbol | None = None, v: Symbol | None = None, z: Symbol | None = None, lr: float | None = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ..., t: int | None = ..., wd: float = ..., rescale_grad: float = ..., clip_grad: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Follow the moving leader, at step ``t``; ``g = clip(rescale g + wd w)``."""
+    """Compute FTML's update at step ``t``; ``g = clip(rescale g + wd w)``."""
 
 def ftrl_update(weight: Symbol | None = None, grad: Symbol | None = None, z: Symbol | None = None, n: Symbol | None = None, lr: float | None = ..., lamda1: float = ..., beta: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Follow the regularized leader: small weights become exactly 0; ``g = clip(rescale g)``."""
+    """Compute FTRL's update, with sparse weights; ``g = clip(rescale g)``."""
 
 def gamma(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Gamma function: ``gamma(n) = (n - 1)!``."""
@@ -384,55 +384,55 @@ def gammaln(data: Symbol | None = None, name: str | None = None, attr: dict[str,
     """Logarithm of the absolute value of the gamma function."""
 
 def gather_nd(data: Symbol | None = None, indices: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Gather elements or slices whose coordinates stand in the columns of ``indices``."""
+    """Gather the elements or slices at the coordinates in the columns of ``indices``."""
 
 def hard_sigmoid(data: Symbol | None = None, alpha: float = ..., beta: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Straight-line sigmoid: ``clip(alpha * x + beta, 0, 1)``; no gradient at the limits."""
+    """Compute the hard sigmoid ``clip(alpha * x + beta, 0, 1)``; the gradient at the limits is 0."""
 
 def identity(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Return a copy."""
 
 def im2col(data: Symbol | None = None, kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Lay each window of the images out as a column: (N, C * kernel, windows)."""
+    """Extract windows of images as columns: (N, C * kernel, windows)."""
 
 def khatri_rao(*args: Symbol | Sequence[Symbol], name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return the columnwise Kronecker product of matrices."""
+    """Compute the columnwise Kronecker (Khatri-Rao) product of matrices."""
 
 def lamb_update_phase1(weight: Symbol | None = None, grad: Symbol | None = None, mean: Symbol | None = None, var: Symbol | None = None, beta1: float = ..., beta2: float = ..., epsilon: float = ..., t: int | None = ..., bias_correction: bool = ..., wd: float | None = ..., rescale_grad: float = ..., clip_gradient: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Return LAMB's direction at step ``t``: ``m / (sqrt(v) + eps) + wd w``."""
 
 def lamb_update_phase2(weight: Symbol | None = None, g: Symbol | None = None, r1: Symbol | None = None, r2: Symbol | None = None, lr: float | None = ..., lower_bound: float = ..., upper_bound: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Step along LAMB's direction ``g``: ``w -= lr (r1 / r2) g``."""
+    """Compute the second phase of LAMB: ``w -= lr (r1 / r2) g`` with the direction ``g``."""
 
 def linalg_det(A: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Compute determinants; one matrix gives shape (1,)."""
 
 def linalg_extractdiag(A: Symbol | None = None, offset: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take a diagonal: the main one, or one above (`offset` > 0) or below it."""
+    """Extract a diagonal: the main one, or one above (`offset` > 0) or below it."""
 
 def linalg_extracttrian(A: Symbol | None = None, offset: int = ..., lower: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Flatten a lower triangle row by row, or an upper one column by column."""
+    """Flatten a lower triangle by rows, or an upper one by columns."""
 
 def linalg_gelqf(A: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Factor ``A = L Q`` with lower triangular L and orthonormal rows in Q; return Q and L."""
 
 def linalg_gemm(A: Symbol | None = None, B: Symbol | None = None, C: Symbol | None = None, transpose_a: bool = ..., transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Multiply matrices and add a third: ``alpha op(A) op(B) + beta C``."""
+    """Compute ``alpha op(A) op(B) + beta C``."""
 
 def linalg_gemm2(A: Symbol | None = None, B: Symbol | None = None, transpose_a: bool = ..., transpose_b: bool = ..., alpha: float = ..., axis: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Multiply matrices: ``alpha op(A) op(B)``; `axis` is where the rows stand."""
+    """Compute ``alpha op(A) op(B)``; `axis` is the axis of the rows."""
 
 def linalg_inverse(A: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Invert matrices; a singular one is an error."""
+    """Invert matrices; raise for singular ones."""
 
 def linalg_makediag(A: Symbol | None = None, offset: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Make matrices that are zero but on one diagonal."""
+    """Create matrices with one nonzero diagonal."""
 
 def linalg_maketrian(A: Symbol | None = None, offset: int = ..., lower: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Make triangular matrices from their elements in the order of `extracttrian`."""
+    """Create triangular matrices from elements in the order of `extracttrian`."""
 
 def linalg_potrf(A: Symbol | None = None, lower: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Factor positive definite matrices after Cholesky: lower triangular B with ``B B^T = A``."""
+    """Cholesky factorization of positive definite matrices: lower triangular B with ``B B^T = A``."""
 
 def linalg_potri(A: Symbol | None = None, lower: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Invert matrices given by their Cholesky factor: ``(A A^T)^-1`` of lower triangular A."""
@@ -465,13 +465,13 @@ def log2(data: Symbol | None = None, name: str | None = None, attr: dict[str, st
     """Logarithm to base 2."""
 
 def log_softmax(data: Symbol | None = None, axis: int = ..., temperature: float | None = ..., dtype: Literal['float16', 'float32', 'float64'] | str | None = ..., use_length: bool | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return the logarithm of `softmax`, computed without loss of digits."""
+    """Compute the logarithm of the softmax in a numerically stable way."""
 
 def logical_not(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """1 where the element is 0, else 0."""
 
 def make_loss(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return a copy whose gradient is 1 whatever comes from above: the end of a graph."""
+    """Return a copy whose gradient is 1, whatever the incoming gradient: a loss."""
 
 def max(data: Symbol | None = None, axis: int | Sequence[int | None] | None = ..., keepdims: bool = ..., exclude: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Maximum over axes; the gradient goes to every element that equals it."""
@@ -489,13 +489,13 @@ def min_axis(data: Symbol | None = None, axis: int | Sequence[int | None] | None
     """Minimum over axes; the gradient goes to every element that equals it."""
 
 def moments(data: Symbol | None = None, axes: int | Sequence[int | None] | None = ..., keepdims: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Mean and variance (of the population) over axes, which must be given."""
+    """Compute mean and population variance over axes."""
 
 def mp_lamb_update_phase1(weight: Symbol | None = None, grad: Symbol | None = None, mean: Symbol | None = None, var: Symbol | None = None, weight32: Symbol | None = None, beta1: float = ..., beta2: float = ..., epsilon: float = ..., t: int | None = ..., bias_correction: bool = ..., wd: float | None = ..., rescale_grad: float = ..., clip_gradient: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Do `lamb_update_phase1` on a 32-bit copy of a 16-bit weight; its states are 32-bit too."""
 
 def mp_lamb_update_phase2(weight: Symbol | None = None, g: Symbol | None = None, r1: Symbol | None = None, r2: Symbol | None = None, weight32: Symbol | None = None, lr: float | None = ..., lower_bound: float = ..., upper_bound: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Do `lamb_update_phase2` on a 32-bit copy of a 16-bit weight."""
+    """`lamb_update_phase2` on a 32-bit copy of a 16-bit weight."""
 
 def mp_nag_mom_update(weight: Symbol | None = None, grad: Symbol | None = None, mom: Symbol | None = None, weight32: Symbol | None = None, lr: float | None = ..., momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Do `nag_mom_update` on a 32-bit copy of a 16-bit weight; its states are 32-bit too."""
@@ -507,7 +507,7 @@ def mp_sgd_update(weight: Symbol | None = None, grad: Symbol | None = None, weig
     """Do `sgd_update` on a 32-bit copy of a 16-bit weight; its states are 32-bit too."""
 
 def multi_all_finite(*data: Symbol | Sequence[Symbol], num_arrays: int = ..., init_output: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """1 if no element of any array is infinite or NaN, else 0."""
+    """Return 1 if no element of any array is infinite or NaN, else 0."""
 
 def multi_lars(lrs: Symbol | None = None, weights_sum_sq: Symbol | None = None, grads_sum_sq: Symbol | None = None, wds: Symbol | None = None, eta: float | None = ..., eps: float | None = ..., rescale_grad: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Return layer-wise learning rates: ``lr eta |w| / (|rescale g| + wd |w| + eps)``."""
@@ -525,10 +525,10 @@ def multi_sgd_update(*data: Symbol | Sequence[Symbol], lrs: float | Sequence[flo
     """Do `sgd_update` for many weights, given as ``w0, g0, w1, ...``."""
 
 def multi_sum_sq(*data: Symbol | Sequence[Symbol], num_arrays: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Sum of squares of each array."""
+    """Compute the sum of squares of each array."""
 
 def nag_mom_update(weight: Symbol | None = None, grad: Symbol | None = None, mom: Symbol | None = None, lr: float | None = ..., momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take Nesterov's step: ``m = mu m - lr (g + wd w)``;  ``w += mu m - lr (g + wd w)``."""
+    """Compute Nesterov's update: ``m = mu m - lr (g + wd w)``;  ``w += mu m - lr (g + wd w)``."""
 
 def nanprod(data: Symbol | None = None, axis: int | Sequence[int | None] | None = ..., keepdims: bool = ..., exclude: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Product over axes with NaN as 1."""
@@ -540,34 +540,34 @@ def negative(data: Symbol | None = None, name: str | None = None, attr: dict[str
     """Change of sign."""
 
 def norm(data: Symbol | None = None, ord: int = ..., axis: int | Sequence[int | None] | None = ..., out_dtype: Any | None = ..., keepdims: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """L1 norm ``sum |x|`` or L2 norm ``sqrt(sum x^2)`` over axes."""
+    """Compute the L1 norm ``sum |x|`` or the L2 norm ``sqrt(sum x^2)`` over axes."""
 
 def normal(loc: float = ..., scale: float = ..., shape: int | Sequence[int | None] | None = ..., ctx: str = ..., dtype: Any | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Draw from a normal distribution with the given mean and standard deviation."""
 
 def one_hot(indices: Symbol | None = None, depth: int | None = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return rows of ``off_value`` with ``on_value`` at each index; nothing is on outside."""
+    """Encode indices as one-hot vectors; indices out of range give vectors of ``off_value``."""
 
 def ones_like(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Return ones of the array's shape and dtype."""
 
 def pad(data: Symbol | None = None, mode: Literal['constant', 'edge', 'reflect'] | str | None = ..., pad_width: int | Sequence[int | None] | None = ..., constant_value: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Widen the trailing axes of a 4-D or 5-D array, before and after each."""
+    """Pad the spatial axes of a 4-D or 5-D array."""
 
 def pick(data: Symbol | None = None, index: Symbol | None = None, axis: int | None = ..., keepdims: bool = ..., mode: Literal['clip', 'wrap'] | str = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Pick one element along an axis by its index, for each place of the other axes."""
+    """Pick one element along an axis for each position of the other axes."""
 
 def preloaded_multi_mp_sgd_mom_update(*data: Symbol | Sequence[Symbol], momentum: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
-    """Do `mp_sgd_mom_update` for many weights, given as ``w0, g0, m_0, w32_0, w1, ...``; two arrays, all rates and all decays, are last."""
+    """Do `mp_sgd_mom_update` for many weights, given as ``w0, g0, m_0, w32_0, w1, ...``; the last two arrays are all rates and all decays."""
 
 def preloaded_multi_mp_sgd_update(*data: Symbol | Sequence[Symbol], rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
-    """Do `mp_sgd_update` for many weights, given as ``w0, g0, w32_0, w1, ...``; two arrays, all rates and all decays, are last."""
+    """Do `mp_sgd_update` for many weights, given as ``w0, g0, w32_0, w1, ...``; the last two arrays are all rates and all decays."""
 
 def preloaded_multi_sgd_mom_update(*data: Symbol | Sequence[Symbol], momentum: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
-    """Do `sgd_mom_update` for many weights, given as ``w0, g0, m_0, w1, ...``; two arrays, all rates and all decays, are last."""
+    """Do `sgd_mom_update` for many weights, given as ``w0, g0, m_0, w1, ...``; the last two arrays are all rates and all decays."""
 
 def preloaded_multi_sgd_update(*data: Symbol | Sequence[Symbol], rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
-    """Do `sgd_update` for many weights, given as ``w0, g0, w1, ...``; two arrays, all rates and all decays, are last."""
+    """Do `sgd_update` for many weights, given as ``w0, g0, w1, ...``; the last two arrays are all rates and all decays."""
 
 def prod(data: Symbol | None = None, axis: int | Sequence[int | None] | None = ..., keepdims: bool = ..., exclude: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Product over axes."""
@@ -591,40 +591,40 @@ def random_normal(loc: float = ..., scale: float = ..., shape: int | Sequence[in
     """Draw from a normal distribution with the given mean and standard deviation."""
 
 def random_pdf_dirichlet(sample: Symbol | None = None, alpha: Symbol | None = None, is_log: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the density of a Dirichlet distribution, whose samples lie on the last axis."""
+    """Return the density of a Dirichlet distribution, with samples along the last axis."""
 
 def random_pdf_exponential(sample: Symbol | None = None, lam: Symbol | None = None, is_log: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the density ``lam exp(-lam x)``."""
+    """Return the density of an exponential distribution: ``lam exp(-lam x)``."""
 
 def random_pdf_gamma(sample: Symbol | None = None, alpha: Symbol | None = None, beta: Symbol | None = None, is_log: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the density of a gamma distribution of shape `alpha` and rate `beta`."""
+    """Return the density of a gamma distribution with shape `alpha` and rate `beta`."""
 
 def random_pdf_generalized_negative_binomial(sample: Symbol | None = None, mu: Symbol | None = None, alpha: Symbol | None = None, is_log: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the probability of a count of mean `mu` and dispersion `alpha`."""
+    """Return the probability of a count in a negative binomial distribution (`mu`, `alpha`)."""
 
 def random_pdf_negative_binomial(sample: Symbol | None = None, k: Symbol | None = None, p: Symbol | None = None, is_log: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the probability of so many failures before `k` successes of probability `p`."""
+    """Return the probability of a number of failures before `k` successes of probability `p`."""
 
 def random_pdf_normal(sample: Symbol | None = None, mu: Symbol | None = None, sigma: Symbol | None = None, is_log: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the density of a normal distribution of mean `mu` and deviation `sigma`."""
+    """Return the density of a normal distribution with mean `mu` and deviation `sigma`."""
 
 def random_pdf_poisson(sample: Symbol | None = None, lam: Symbol | None = None, is_log: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the probability of a count in a Poisson distribution of mean `lam`."""
+    """Return the probability of a count in a Poisson distribution with mean `lam`."""
 
 def random_pdf_uniform(sample: Symbol | None = None, low: Symbol | None = None, high: Symbol | None = None, is_log: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the density ``1 / (high - low)``, wherever the sample lies."""
+    """Return the density ``1 / (high - low)`` for all samples, also outside the interval."""
 
 def random_poisson(lam: float = ..., shape: int | Sequence[int | None] | None = ..., ctx: str = ..., dtype: Any | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Draw from a Poisson distribution of mean `lam`."""
 
 def random_randint(low: int | None = ..., high: int | None = ..., shape: int | Sequence[int | None] | None = ..., ctx: str = ..., dtype: Any | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Draw integers evenly from [`low`, `high`), as int32 or int64."""
+    """Draw integers uniformly from [`low`, `high`), as int32 or int64."""
 
 def random_uniform(low: float = ..., high: float = ..., shape: int | Sequence[int | None] | None = ..., ctx: str = ..., dtype: Any | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Draw evenly from [`low`, `high`)."""
+    """Draw uniformly from [`low`, `high`)."""
 
 def ravel_multi_index(data: Symbol | None = None, shape: int | Sequence[int | None] | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Turn columns of coordinates into positions in an array of that shape laid out flat."""
+    """Convert columns of coordinates to indices into the flattened array."""
 
 def rcbrt(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Reciprocal cube root: ``1 / cbrt(x)``."""
@@ -639,28 +639,28 @@ def repeat(data: Symbol | None = None, repeats: int | None = ..., axis: int | No
     """Repeat each element; without an axis the array is flattened first."""
 
 def reset_arrays(*data: Symbol | Sequence[Symbol], num_arrays: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Set all arrays to 0 in place."""
+    """Set all arrays to zero in place."""
 
 def reshape(data: Symbol | None = None, shape: int | Sequence[int | None] = ..., reverse: bool = ..., target_shape: int | Sequence[int | None] = ..., keep_highest: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the array another shape of as many elements."""
+    """Change the shape of the array; the number of elements is unchanged."""
 
 def reshape_like(lhs: Symbol | None = None, rhs: Symbol | None = None, lhs_begin: int | None = ..., lhs_end: int | None = ..., rhs_begin: int | None = ..., rhs_end: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the first array the shape of the second, or only some axes the sizes of some."""
+    """Reshape the first array to the shape of the second, completely or for ranges of axes."""
 
 def reverse(data: Symbol | None = None, axis: int | Sequence[int | None] | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Turn the order of elements around along axes."""
+    """Reverse the order of elements along axes."""
 
 def rint(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Nearest integer; halves go down."""
+    """Nearest integer, halves down."""
 
 def rmsprop_update(weight: Symbol | None = None, grad: Symbol | None = None, n: Symbol | None = None, lr: float | None = ..., gamma1: float = ..., epsilon: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., clip_weights: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Divide by a running root mean square: ``w -= lr g / sqrt(n + eps)``."""
+    """Compute RMSProp's update: ``w -= lr g / sqrt(n + eps)``."""
 
 def rmspropalex_update(weight: Symbol | None = None, grad: Symbol | None = None, n: Symbol | None = None, g: Symbol | None = None, delta: Symbol | None = None, lr: float | None = ..., gamma1: float = ..., gamma2: float = ..., epsilon: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., clip_weights: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Divide by a running standard deviation, with momentum: Graves' RMSProp."""
+    """Compute the update of Graves' centered RMSProp with momentum."""
 
 def round(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Nearest integer; halves go away from zero."""
+    """Nearest integer, halves away from zero."""
 
 def rsqrt(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Reciprocal square root: ``1 / sqrt(x)``."""
@@ -675,7 +675,7 @@ def sample_generalized_negative_binomial(mu: Symbol | None = None, alpha: Symbol
     """Draw from a negative binomial distribution of mean `mu` and dispersion `alpha`; `shape` samples for each element of the parameters."""
 
 def sample_multinomial(data: Symbol | None = None, shape: int | Sequence[int | None] = ..., get_prob: bool = ..., dtype: Any = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
-    """Draw indices by the probabilities on the last axis, which need not sum to one."""
+    """Draw indices with the (unnormalized) probabilities on the last axis."""
 
 def sample_negative_binomial(k: Symbol | None = None, p: Symbol | None = None, shape: int | Sequence[int | None] = ..., dtype: Any | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Draw the number of failures before `k` successes, each of probability `p`; `shape` samples for each element of the parameters."""
@@ -687,22 +687,22 @@ def sample_poisson(lam: Symbol | None = None, shape: int | Sequence[int | None] 
     """Draw from a Poisson distribution of mean `lam`; `shape` samples for each element of the parameters."""
 
 def sample_uniform(low: Symbol | None = None, high: Symbol | None = None, shape: int | Sequence[int | None] = ..., dtype: Any | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Draw evenly from [`low`, `high`); `shape` samples for each element of the parameters."""
+    """Draw uniformly from [`low`, `high`); `shape` samples for each element of the parameters."""
 
 def scatter_nd(data: Symbol | None = None, indices: Symbol | None = None, shape: int | Sequence[int | None] | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Write elements into zeros at the coordinates in the columns of ``indices``."""
+    """Write elements into an array of zeros, at the coordinates in the columns of ``indices``."""
 
 def sgd_mom_update(weight: Symbol | None = None, grad: Symbol | None = None, mom: Symbol | None = None, lr: float | None = ..., momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Descend with momentum: ``m = mu m - lr (clip(rescale g) + wd w)``;  ``w += m``."""
+    """Compute SGD with momentum: ``m = mu m - lr (clip(rescale g) + wd w)``;  ``w += m``."""
 
 def sgd_update(weight: Symbol | None = None, grad: Symbol | None = None, lr: float | None = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Descend along the gradient: ``w = (1 - lr wd) w - lr clip(rescale g)``."""
+    """Compute the SGD update: ``w = (1 - lr wd) w - lr clip(rescale g)``."""
 
 def shape_array(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Return the shape as an array."""
 
 def shuffle(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Put the entries along the first axis into random order."""
+    """Shuffle the elements along the first axis."""
 
 def sigmoid(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Logistic function: ``1 / (1 + e^-x)``."""
@@ -711,10 +711,10 @@ def sign(data: Symbol | None = None, name: str | None = None, attr: dict[str, st
     """Sign: -1, 0 or 1."""
 
 def signsgd_update(weight: Symbol | None = None, grad: Symbol | None = None, lr: float | None = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take a step of fixed size against the gradient's sign: ``w = (1 - lr wd) w - lr sign(g)``."""
+    """Compute SignSGD's update: ``w = (1 - lr wd) w - lr sign(g)``."""
 
 def signum_update(weight: Symbol | None = None, grad: Symbol | None = None, mom: Symbol | None = None, lr: float | None = ..., momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., wd_lh: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take a step of fixed size along the momentum's sign."""
+    """Compute Signum's update, by the sign of the momentum."""
 
 def sin(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Sine of radians."""
@@ -726,37 +726,37 @@ def size_array(data: Symbol | None = None, name: str | None = None, attr: dict[s
     """Return the number of elements as an array."""
 
 def slice(data: Symbol | None = None, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take ``begin:end:step`` of the leading axes; None means an open end."""
+    """Slice the leading axes by ``begin:end:step``; None means an open end."""
 
 def slice_axis(data: Symbol | None = None, axis: int | None = ..., begin: int | None = ..., end: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take ``begin:end`` of one axis; negative numbers count from its end."""
+    """Slice one axis by ``begin:end``."""
 
 def slice_like(data: Symbol | None = None, shape_like: Symbol | None = None, axes: int | Sequence[int | None] | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Cut the array to the sizes of another, on all axes or on those given; on none for None."""
+    """Slice the array to the sizes of another, on all or given axes; None: on no axis."""
 
 def smooth_l1(data: Symbol | None = None, scalar: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Smooth L1: ``(s x)^2 / 2`` where ``|x| <= 1 / s^2``, else ``|x| - 1 / (2 s^2)``."""
+    """Smooth L1 loss: ``(s x)^2 / 2`` if ``|x| <= 1 / s^2``, else ``|x| - 1 / (2 s^2)``."""
 
 def softmax(data: Symbol | None = None, length: Symbol | None = None, axis: int = ..., temperature: float | None = ..., dtype: Literal['float16', 'float32', 'float64'] | str | None = ..., use_length: bool | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Turn numbers along an axis into shares of 1: ``exp(x / t) / sum(exp(x / t))``."""
+    """Compute the softmax along an axis: ``exp(x / t) / sum(exp(x / t))``."""
 
 def softmax_cross_entropy(data: Symbol | None = None, label: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return the cross entropy of softmax against class labels, summed over the batch."""
+    """Compute the softmax cross entropy with class labels, summed over the batch."""
 
 def softmin(data: Symbol | None = None, axis: int = ..., temperature: float | None = ..., dtype: Literal['float16', 'float32', 'float64'] | str | None = ..., use_length: bool | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return the softmax of the negative: the smallest number gets the largest share."""
+    """Compute the softmax of the negated input."""
 
 def softsign(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """``x / (1 + |x|)``."""
 
 def sort(data: Symbol | None = None, axis: int | None = ..., is_ascend: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Sort along an axis; ``axis=None`` sorts all elements into one line."""
+    """Sort along an axis, or the flattened array."""
 
 def space_to_depth(data: Symbol | None = None, block_size: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Move blocks of height and width into channels."""
+    """Rearrange blocks of height and width into channels."""
 
 def split(data: Symbol | None = None, num_outputs: int | None = ..., axis: int = ..., squeeze_axis: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
-    """Split an axis into equal parts; ``squeeze_axis`` removes it where parts have size 1."""
+    """Split an axis into equal parts; ``squeeze_axis`` removes the axis if parts have size 1."""
 
 def sqrt(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Square root."""
@@ -765,25 +765,25 @@ def square(data: Symbol | None = None, name: str | None = None, attr: dict[str, 
     """Square: ``x * x``."""
 
 def squeeze(data: Symbol | None = None, axis: int | Sequence[int | None] | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Remove axes of size 1: all, or those given. At least one axis is left."""
+    """Remove axes of size 1. At least one axis remains."""
 
 def stack(*data: Symbol | Sequence[Symbol], axis: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Join arrays of one shape along a new axis."""
+    """Stack arrays of the same shape along a new axis."""
 
 def stop_gradient(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return a copy through which no gradient flows."""
+    """Return a copy with zero gradient."""
 
 def sum(data: Symbol | None = None, axis: int | Sequence[int | None] | None = ..., keepdims: bool = ..., exclude: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Sum over axes; without axes over all, with the shape ``(1,)``."""
+    """Sum over axes; by default over all, with result shape ``(1,)``."""
 
 def sum_axis(data: Symbol | None = None, axis: int | Sequence[int | None] | None = ..., keepdims: bool = ..., exclude: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Sum over axes; without axes over all, with the shape ``(1,)``."""
+    """Sum over axes; by default over all, with result shape ``(1,)``."""
 
 def swapaxes(data: Symbol | None = None, dim1: int = ..., dim2: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Exchange two axes."""
 
 def take(a: Symbol | None = None, indices: Symbol | None = None, axis: int = ..., mode: Literal['clip', 'raise', 'wrap'] | str = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take slices along an axis; indices out of range are clipped, wrapped or refused."""
+    """Take slices along an axis; indices out of range are clipped, wrapped, or raise an error."""
 
 def tan(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Tangent of radians."""
@@ -792,25 +792,25 @@ def tanh(data: Symbol | None = None, name: str | None = None, attr: dict[str, st
     """Hyperbolic tangent."""
 
 def tile(data: Symbol | None = None, reps: int | Sequence[int | None] | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Put copies of the array side by side, ``reps`` times along each axis."""
+    """Repeat the array ``reps`` times along each axis."""
 
 def topk(data: Symbol | None = None, axis: int | None = ..., k: int = ..., ret_typ: Literal['both', 'indices', 'mask', 'value'] | str = ..., is_ascend: bool = ..., dtype: Any = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
-    """Find the ``k`` largest (or, ascending, smallest) along an axis: where or what they are."""
+    """Find the ``k`` largest (or smallest) elements along an axis."""
 
 def transpose(data: Symbol | None = None, axes: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Put the axes into another order; without ``axes`` reverse them."""
+    """Permute the axes, by default in reverse order."""
 
 def trunc(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Nearest integer toward zero."""
 
 def uniform(low: float = ..., high: float = ..., shape: int | Sequence[int | None] | None = ..., ctx: str = ..., dtype: Any | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Draw evenly from [`low`, `high`)."""
+    """Draw uniformly from [`low`, `high`)."""
 
 def unravel_index(data: Symbol | None = None, shape: int | Sequence[int | None] | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Turn positions in a flat array into columns of coordinates."""
+    """Convert indices into the flattened array to columns of coordinates."""
 
 def where(condition: Symbol | None = None, x: Symbol | None = None, y: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take from ``x`` where the condition is not 0, else from ``y``; a vector selects rows."""
+    """Select elements of ``x`` if the condition is not 0, else of ``y``; a vector selects rows."""
 
 def zeros_like(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Return zeros of the array's shape and dtype."""

@@ -39,28 +39,28 @@ def normal_like(data: Symbol | None = None, loc: float = ..., scale: float = ...
     """Draw from a normal distribution with the given mean and standard deviation, in the shape and type of `data`."""
 
 def pdf_dirichlet(sample: Symbol | None = None, alpha: Symbol | None = None, is_log: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the density of a Dirichlet distribution, whose samples lie on the last axis."""
+    """Return the density of a Dirichlet distribution, with samples along the last axis."""
 
 def pdf_exponential(sample: Symbol | None = None, lam: Symbol | None = None, is_log: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the density ``lam exp(-lam x)``."""
+    """Return the density of an exponential distribution: ``lam exp(-lam x)``."""
 
 def pdf_gamma(sample: Symbol | None = None, alpha: Symbol | None = None, beta: Symbol | None = None, is_log: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the density of a gamma distribution of shape `alpha` and rate `beta`."""
+    """Return the density of a gamma distribution with shape `alpha` and rate `beta`."""
 
 def pdf_generalized_negative_binomial(sample: Symbol | None = None, mu: Symbol | None = None, alpha: Symbol | None = None, is_log: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the probability of a count of mean `mu` and dispersion `alpha`."""
+    """Return the probability of a count in a negative binomial distribution (`mu`, `alpha`)."""
 
 def pdf_negative_binomial(sample: Symbol | None = None, k: Symbol | None = None, p: Symbol | None = None, is_log: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the probability of so many failures before `k` successes of probability `p`."""
+    """Return the probability of a number of failures before `k` successes of probability `p`."""
 
 def pdf_normal(sample: Symbol | None = None, mu: Symbol | None = None, sigma: Symbol | None = None, is_log: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the density of a normal distribution of mean `mu` and deviation `sigma`."""
+    """Return the density of a normal distribution with mean `mu` and deviation `sigma`."""
 
 def pdf_poisson(sample: Symbol | None = None, lam: Symbol | None = None, is_log: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the probability of a count in a Poisson distribution of mean `lam`."""
+    """Return the probability of a count in a Poisson distribution with mean `lam`."""
 
 def pdf_uniform(sample: Symbol | None = None, low: Symbol | None = None, high: Symbol | None = None, is_log: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Give the density ``1 / (high - low)``, wherever the sample lies."""
+    """Return the density ``1 / (high - low)`` for all samples, also outside the interval."""
 
 def poisson(lam: Any = ..., shape: Any = ..., dtype: Any = ..., **kwargs: Any) -> Any:
     """Draw counts from a Poisson distribution of mean `lam`, as floating-point numbers."""
@@ -81,4 +81,4 @@ def uniform(low: Any = ..., high: Any = ..., shape: Any = ..., dtype: Any = ...,
     """Draw evenly from [`low`, `high`)."""
 
 def uniform_like(data: Symbol | None = None, low: float = ..., high: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Draw evenly from [`low`, `high`), in the shape and type of `data`."""
+    """Draw uniformly from [`low`, `high`), in the shape and type of `data`."""

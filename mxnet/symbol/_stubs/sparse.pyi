@@ -9,40 +9,40 @@ from mxnet.symbol.symbol import Symbol
 __all__ = ['ElementWiseSum', 'Embedding', 'FullyConnected', 'LinearRegressionOutput', 'LogisticRegressionOutput', 'MAERegressionOutput', '_contrib_round_ste', '_contrib_sign_ste', 'abs', 'adagrad_update', 'adam_update', 'add_n', 'arccos', 'arccosh', 'arcsin', 'arcsinh', 'arctan', 'arctanh', 'broadcast_add', 'broadcast_div', 'broadcast_minus', 'broadcast_mul', 'broadcast_plus', 'broadcast_sub', 'cast_storage', 'cbrt', 'ceil', 'clip', 'concat', 'cos', 'cosh', 'degrees', 'dot', 'elemwise_add', 'elemwise_div', 'elemwise_mul', 'elemwise_sub', 'exp', 'expm1', 'fix', 'floor', 'ftrl_update', 'gamma', 'gammaln', 'log', 'log10', 'log1p', 'log2', 'make_loss', 'mean', 'negative', 'norm', 'radians', 'relu', 'retain', 'rint', 'round', 'rsqrt', 'sgd_mom_update', 'sgd_update', 'sigmoid', 'sign', 'sin', 'sinh', 'slice', 'sqrt', 'square', 'stop_gradient', 'sum', 'tan', 'tanh', 'trunc', 'where', 'zeros_like']
 
 def ElementWiseSum(*args: Symbol | Sequence[Symbol], name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Sum of any number of arrays of one shape and dtype."""
+    """Compute the sum of arrays of the same shape and dtype."""
 
 def Embedding(data: Symbol | None = None, weight: Symbol | None = None, input_dim: int | None = ..., output_dim: int | None = ..., dtype: Any = ..., sparse_grad: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Look up a row of ``weight`` for each index; indices out of range are clipped."""
+    """Look up the row of ``weight`` for each index; indices out of range are clipped."""
 
 def FullyConnected(data: Symbol | None = None, weight: Symbol | None = None, bias: Symbol | None = None, num_hidden: int | None = ..., no_bias: bool = ..., flatten: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Apply a linear transformation: ``y = x W^T + b``; by default all axes but 0 are one."""
+    """Apply a linear transformation ``y = x W^T + b`` to the data, by default flattened to 2-D."""
 
 def LinearRegressionOutput(data: Symbol | None = None, label: Symbol | None = None, grad_scale: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return data; its gradient is that of half the squared error: ``x - label``."""
+    """Return the data; the gradient is that of half the squared error: ``x - label``."""
 
 def LogisticRegressionOutput(data: Symbol | None = None, label: Symbol | None = None, grad_scale: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return the sigmoid of data; its gradient is that of the cross entropy: ``p - label``."""
+    """Compute the sigmoid; the gradient is that of the cross entropy: ``p - label``."""
 
 def MAERegressionOutput(data: Symbol | None = None, label: Symbol | None = None, grad_scale: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return data; its gradient is that of the absolute error: ``sign(x - label)``."""
+    """Return the data; the gradient is that of the absolute error: ``sign(x - label)``."""
 
 def _contrib_round_ste(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Round halves away from zero; the gradient passes straight through."""
+    """Round halves away from zero; the gradient is that of the identity."""
 
 def _contrib_sign_ste(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Sign: -1, 0 or 1; the gradient passes straight through."""
+    """Sign: -1, 0 or 1; the gradient is that of the identity."""
 
 def abs(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Absolute value; its gradient at 0 is 0."""
 
 def adagrad_update(weight: Symbol | None = None, grad: Symbol | None = None, history: Symbol | None = None, lr: float | None = ..., epsilon: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Divide by the root of all squares so far: ``h += g^2``;  ``w -= lr g / sqrt(h + eps)``."""
+    """Compute AdaGrad's update: ``h += g^2``;  ``w -= lr g / sqrt(h + eps)``."""
 
 def adam_update(weight: Symbol | None = None, grad: Symbol | None = None, mean: Symbol | None = None, var: Symbol | None = None, lr: float | None = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take Adam's step; the caller puts bias correction into ``lr``."""
+    """Compute Adam's update; the caller includes the bias correction in ``lr``."""
 
 def add_n(*args: Symbol | Sequence[Symbol], name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Sum of any number of arrays of one shape and dtype."""
+    """Compute the sum of arrays of the same shape and dtype."""
 
 def arccos(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Inverse cosine, in ``[0, pi]``."""
@@ -66,7 +66,7 @@ def broadcast_add(lhs: Symbol | None = None, rhs: Symbol | None = None, name: st
     """Sum of two arrays."""
 
 def broadcast_div(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Quotient of two arrays; integers are cut toward zero."""
+    """Quotient of two arrays; integer quotients are truncated."""
 
 def broadcast_minus(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Difference of two arrays."""
@@ -87,13 +87,13 @@ def cbrt(data: Symbol | None = None, name: str | None = None, attr: dict[str, st
     """Cube root."""
 
 def ceil(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Smallest integer not below."""
+    """Ceiling: smallest integer not below."""
 
 def clip(data: Symbol | None = None, a_min: float | None = ..., a_max: float | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Limit values to ``[a_min, a_max]``; the gradient passes at the limits and between them."""
+    """Clamp elements to ``[a_min, a_max]``; the gradient is 1 inside and at the limits."""
 
 def concat(*data: Symbol | Sequence[Symbol], dim: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Join arrays along an axis."""
+    """Concatenate arrays along an axis."""
 
 def cos(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Cosine of radians."""
@@ -105,19 +105,19 @@ def degrees(data: Symbol | None = None, name: str | None = None, attr: dict[str,
     """Radians to degrees."""
 
 def dot(lhs: Symbol | None = None, rhs: Symbol | None = None, transpose_a: bool = ..., transpose_b: bool = ..., forward_stype: Literal['default', 'row_sparse', 'csr'] | str | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Sum products over the last axis of ``lhs`` and the first of ``rhs``."""
+    """Compute the dot product over the last axis of ``lhs`` and the first axis of ``rhs``."""
 
 def elemwise_add(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Sum of two arrays. Both arrays have one shape."""
+    """Sum of two arrays. Both arrays have the same shape."""
 
 def elemwise_div(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Quotient of two arrays; integers are cut toward zero. Both arrays have one shape."""
+    """Quotient of two arrays; integer quotients are truncated. Both arrays have the same shape."""
 
 def elemwise_mul(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Product of two arrays. Both arrays have one shape."""
+    """Product of two arrays. Both arrays have the same shape."""
 
 def elemwise_sub(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Difference of two arrays. Both arrays have one shape."""
+    """Difference of two arrays. Both arrays have the same shape."""
 
 def exp(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Exponential: ``e^x``."""
@@ -129,10 +129,10 @@ def fix(data: Symbol | None = None, name: str | None = None, attr: dict[str, str
     """Nearest integer toward zero."""
 
 def floor(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Largest integer not above."""
+    """Floor: largest integer not above."""
 
 def ftrl_update(weight: Symbol | None = None, grad: Symbol | None = None, z: Symbol | None = None, n: Symbol | None = None, lr: float | None = ..., lamda1: float = ..., beta: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Follow the regularized leader: small weights become exactly 0; ``g = clip(rescale g)``."""
+    """Compute FTRL's update, with sparse weights; ``g = clip(rescale g)``."""
 
 def gamma(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Gamma function: ``gamma(n) = (n - 1)!``."""
@@ -153,7 +153,7 @@ def log2(data: Symbol | None = None, name: str | None = None, attr: dict[str, st
     """Logarithm to base 2."""
 
 def make_loss(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return a copy whose gradient is 1 whatever comes from above: the end of a graph."""
+    """Return a copy whose gradient is 1, whatever the incoming gradient: a loss."""
 
 def mean(data: Symbol | None = None, axis: int | Sequence[int | None] | None = ..., keepdims: bool = ..., exclude: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Mean over axes."""
@@ -162,7 +162,7 @@ def negative(data: Symbol | None = None, name: str | None = None, attr: dict[str
     """Change of sign."""
 
 def norm(data: Symbol | None = None, ord: int = ..., axis: int | Sequence[int | None] | None = ..., out_dtype: Any | None = ..., keepdims: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """L1 norm ``sum |x|`` or L2 norm ``sqrt(sum x^2)`` over axes."""
+    """Compute the L1 norm ``sum |x|`` or the L2 norm ``sqrt(sum x^2)`` over axes."""
 
 def radians(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Degrees to radians."""
@@ -171,22 +171,22 @@ def relu(data: Symbol | None = None, name: str | None = None, attr: dict[str, st
     """Rectified linear unit: ``max(x, 0)``."""
 
 def retain(data: Symbol | None = None, indices: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Keep the rows of the given numbers; all others become zero."""
+    """Keep the rows at the given indices; all others become zero."""
 
 def rint(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Nearest integer; halves go down."""
+    """Nearest integer, halves down."""
 
 def round(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Nearest integer; halves go away from zero."""
+    """Nearest integer, halves away from zero."""
 
 def rsqrt(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Reciprocal square root: ``1 / sqrt(x)``."""
 
 def sgd_mom_update(weight: Symbol | None = None, grad: Symbol | None = None, mom: Symbol | None = None, lr: float | None = ..., momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Descend with momentum: ``m = mu m - lr (clip(rescale g) + wd w)``;  ``w += m``."""
+    """Compute SGD with momentum: ``m = mu m - lr (clip(rescale g) + wd w)``;  ``w += m``."""
 
 def sgd_update(weight: Symbol | None = None, grad: Symbol | None = None, lr: float | None = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Descend along the gradient: ``w = (1 - lr wd) w - lr clip(rescale g)``."""
+    """Compute the SGD update: ``w = (1 - lr wd) w - lr clip(rescale g)``."""
 
 def sigmoid(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Logistic function: ``1 / (1 + e^-x)``."""
@@ -201,7 +201,7 @@ def sinh(data: Symbol | None = None, name: str | None = None, attr: dict[str, st
     """Hyperbolic sine."""
 
 def slice(data: Symbol | None = None, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take ``begin:end:step`` of the leading axes; None means an open end."""
+    """Slice the leading axes by ``begin:end:step``; None means an open end."""
 
 def sqrt(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Square root."""
@@ -210,10 +210,10 @@ def square(data: Symbol | None = None, name: str | None = None, attr: dict[str, 
     """Square: ``x * x``."""
 
 def stop_gradient(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return a copy through which no gradient flows."""
+    """Return a copy with zero gradient."""
 
 def sum(data: Symbol | None = None, axis: int | Sequence[int | None] | None = ..., keepdims: bool = ..., exclude: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Sum over axes; without axes over all, with the shape ``(1,)``."""
+    """Sum over axes; by default over all, with result shape ``(1,)``."""
 
 def tan(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Tangent of radians."""
@@ -225,7 +225,7 @@ def trunc(data: Symbol | None = None, name: str | None = None, attr: dict[str, s
     """Nearest integer toward zero."""
 
 def where(condition: Symbol | None = None, x: Symbol | None = None, y: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take from ``x`` where the condition is not 0, else from ``y``; a vector selects rows."""
+    """Select elements of ``x`` if the condition is not 0, else of ``y``; a vector selects rows."""
 
 def zeros_like(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Return zeros of the array's shape and dtype."""

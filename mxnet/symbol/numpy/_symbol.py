@@ -26,14 +26,14 @@ class _Symbol(Symbol):
     @property
     def T(self) -> _Symbol:
         """The symbol with its axes in reverse order."""
-        return cast("_Symbol", self.transpose())  # methods keep the class
+        return cast("_Symbol", self.transpose())  # methods return the same class
 
     def as_np_ndarray(self) -> _Symbol:
         """Return the symbol itself."""
         return self
 
     def __getitem__(self, key: Any) -> _Symbol:
-        """Return an output of several; of a single one, the part that a basic key selects."""
+        """Return one of several outputs, or a slice of a single output."""
         if len(self._heads) > 1 or isinstance(key, str):
             return super().__getitem__(key)
         from . import _internal

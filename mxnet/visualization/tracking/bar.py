@@ -31,7 +31,7 @@ class _Yielding:
 
 @contextmanager
 def yielding_to_output(clear: Callable[[], None], logger: Any) -> Iterator[None]:
-    """Call `clear` before anything is printed or logged in the block."""
+    """Return a scope that calls `clear` before anything is printed or logged."""
 
     def clear_first(record: logging.LogRecord) -> bool:
         clear()
@@ -51,23 +51,23 @@ def yielding_to_output(clear: Callable[[], None], logger: Any) -> Iterator[None]
         for handler in handlers:
             handler.removeFilter(clear_first)
         for name, stream in streams.items():
-            if isinstance(getattr(sys, name), _Yielding):  # else the program set another one
+            if isinstance(getattr(sys, name), _Yielding):  # otherwise replaced by the program
                 setattr(sys, name, stream)
 
 
 Style = Literal["bar", "lines", "off"]
-LINE_SECONDS = 60.0  # between two lines in a file
+LINE_SECONDS = 60.0  # seconds between lines in a file
 
 
 def choose_style(show: bool | None = None, stream: Any = None) -> Style:
-    """Return how progress is shown on a stream: as a bar, as lines, or not at all.
+    """Return the style of progress on a stream: bar, lines or none.
 
     `show` takes precedence over ``MXNET_PROGRESS``; the default stream is stderr.
     """
     setting = env.get("MXNET_PROGRESS").strip().lower()
     setting = {"": "auto", "1": "auto", "0": "off"}.get(setting, setting)
     if setting not in ("auto", "bar", "lines", "off"):
-        raise InvalidValue(f"MXNET_PROGRESS={setting!r} is none of auto, bar, lines, off.")
+        raise InvalidValue(f"MXNET_PROGRESS={setting!r} must be one of auto, bar, lines, off.")
     if show is False or (show is None and setting == "off"):
         return "off"
     if setting in ("bar", "lines"):
@@ -87,23 +87,23 @@ def progress(
     show: bool | None = None,
     **options: Any,
 ) -> Any:
-    """Return an iterable that shows how far its consumer is.
+    """Return an iterable that shows the progress of iteration.
 
-    It is a `tqdm` object: ``set_postfix(loss=...)`` shows values at its end. A terminal and a
-    notebook get a bar, a file or pipe a plain line every minute, on stderr.
+    It is a `tqdm` object: ``set_postfix(loss=...)`` shows values. On stderr, terminals and
+    notebooks show a bar, files and pipes a line per minute.
 
     Parameters
     ----------
     iterable : iterable, optional
-        What to go through, such as a DataLoader or DataIter. Without one, call ``update(n)``.
+        Iterable, such as a DataLoader or DataIter. Without one, call ``update(n)``.
     desc : str
-        What is shown before the bar.
+        Text before the bar.
     total : int, optional
-        The number of items, if the iterable does not know it.
+        The number of items, if the iterable has no length.
     show : bool, optional
-        False shows nothing, True something even if ``MXNET_PROGRESS=off``.
+        False disables the progress, True enables it even if ``MXNET_PROGRESS=off``.
     options
-        As of `tqdm`.
+        Arguments of `tqdm`.
 
     >>> sum(mx.progress([1, 2, 3], show=False))
     6
@@ -120,7 +120,7 @@ def progress(
 
 
 def batch_count(data: Any) -> int | None:
-    """Return how many batches an epoch has, if the iterator or loader knows.
+    """Return the number of batches of an epoch, or None if unknown.
 
     >>> batch_count(mx.io.NDArrayIter(mx.nd.ones((5, 1)), batch_size=2))
     3
@@ -150,7 +150,7 @@ def _bar_class() -> type:
         from tqdm.auto import tqdm
 
     class Bar(tqdm):
-        """A bar without a thread of its own, which processes that fork could not have."""
+        """A bar without a thread, which would not survive a fork."""
 
         monitor_interval = 0
 
@@ -176,7 +176,7 @@ def _line_class() -> type:
 
         def refresh(self, *args: Any, **kwargs: Any) -> None:
             now = time.time()
-            shown_at = getattr(self, "last_print_t", now)  # unset until it began
+            shown_at = getattr(self, "last_print_t", now)  # unset before the start
             if now - shown_at >= self.mininterval:  # not at every set_postfix()
                 super().refresh(*args, **kwargs)
 
@@ -190,7 +190,7 @@ def _line_class() -> type:
 
         def close(self) -> None:
             if not self.disable:
-                self.disable = True  # what was written stays
+                self.disable = True  # nothing to clear
                 getattr(self, "_decr_instances")(self)  # noqa: B009 (not in its stubs)
 
     return Lines

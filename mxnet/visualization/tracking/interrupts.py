@@ -1,4 +1,4 @@
-"""The message of Ctrl-C during training: what is saved, and how to continue."""
+"""The message after Ctrl-C during training: what is saved, and how to continue."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Position:
 
 
 def describe_interrupt(saved: Position | None, path: str | os.PathLike[str] | None) -> str:
-    """Return what Ctrl-C left behind.
+    """Return a message about the state saved before Ctrl-C.
 
     >>> describe_interrupt(Position(3, 80), "runs/digits")
     'Interrupted. The same program continues from epoch 3, batch 80 (runs/digits).'
     """
     if path is None:
-        return "Interrupted. Nothing was saved; fit(resume='run') keeps what is needed to continue."
+        return "Interrupted. Nothing was saved; with fit(resume='run') training can be resumed."
     if saved is None:
         return f"Interrupted before the first save to {os.fspath(path)}."
     return f"Interrupted. The same program continues from {saved} ({os.fspath(path)})."

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Logger:
     """Base class of loggers of each epoch's metrics; subclass it for other targets.
 
-    Give loggers to ``Module.fit(loggers=...)`` or ``Estimator.fit(loggers=...)``; in a loop of
-    your own call the three methods.
+    Pass loggers to ``Module.fit(loggers=...)`` or ``Estimator.fit(loggers=...)``; in custom loops
+    call the three methods.
 
     >>> class Printer(mx.tracking.Logger):
     ...     def log(self, row):
@@ -33,17 +33,17 @@ class Logger:
     0 0.25
     """
 
-    shows_metrics = False  # whether the user sees them: then one bar serves all epochs
+    shows_metrics = False  # whether it is visible to the user: then one bar is used for all epochs
 
     def begin(self, history: History) -> None:
-        """Start; a resumed training passes the completed epochs."""
+        """Start logging; a resumed training passes the completed epochs."""
 
     def log(self, row: Mapping[str, Any]) -> None:
         """Log an epoch: a dict with ``epoch``, ``time`` (seconds) and the metrics."""
         raise NotImplementedError
 
     def end(self) -> None:
-        """Finish; it is called also when training failed."""
+        """Finish; also called after a failed training."""
 
 
 class _FileLogger(Logger):
@@ -88,9 +88,9 @@ class JSONLinesLogger(_FileLogger):
     Parameters
     ----------
     path : str
-        The file to write.
+        Path of the file.
     append : bool
-        Keep the lines of an older training.
+        Whether to keep the lines of an older training.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "run.jsonl")
@@ -111,7 +111,7 @@ class JSONLinesLogger(_FileLogger):
         return [{k: math.nan if v is None else v for k, v in row.items()} for row in rows]
 
 
-FORMULA_SIGNS = "=+-@\t\r"  # a spreadsheet runs a cell that begins with one of them
+FORMULA_SIGNS = "=+-@\t\r"  # spreadsheets evaluate cells that start with one of them
 
 
 class CSVLogger(_FileLogger):
@@ -120,9 +120,9 @@ class CSVLogger(_FileLogger):
     Parameters
     ----------
     path : str
-        The file to write.
+        Path of the file.
     append : bool
-        Keep the rows of an older training.
+        Whether to keep the rows of an older training.
 
     >>> logger = mx.tracking.CSVLogger("run.csv")
     >>> logger.begin(mx.tracking.History())
@@ -163,13 +163,13 @@ class CSVLogger(_FileLogger):
 
 
 def check_loggers(loggers: Any) -> list[Logger]:
-    """Return what was given as `loggers` as a list."""
+    """Return `loggers` as a list; raise for invalid ones."""
     is_several = isinstance(loggers, list | tuple | NoneType)
     checked: list[Any] = list(loggers or ()) if is_several else [loggers]
     for each in checked:
         if not isinstance(each, Logger):
             raise InvalidValue(
-                f"loggers are objects such as mx.tracking.CSVLogger('run.csv'), got {each!r}."
+                f"loggers must be objects such as mx.tracking.CSVLogger('run.csv'), got {each!r}."
             )
     return checked
 
@@ -183,7 +183,7 @@ def _metrics(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 class TensorBoardLogger(Logger):
-    """Writes event files, which ``tensorboard --logdir=folder`` shows.
+    """Writes event files for ``tensorboard --logdir=folder``.
 
     The curves of a metric in training and validation share a chart: ``accuracy/train`` and
     ``accuracy/val``.
@@ -191,7 +191,7 @@ class TensorBoardLogger(Logger):
     Parameters
     ----------
     folder : str
-        Where the event files go.
+        Folder of the event files.
 
     >>> logger = mx.tracking.TensorBoardLogger("logs")  # doctest: +SKIP
     """
@@ -232,10 +232,9 @@ class WandbLogger(Logger):
     project : str, optional
         Name of the project.
     run : optional
-        A run that was started by ``wandb.init``; it stays open. Without one, training starts and
-        finishes its own.
+        A run of ``wandb.init``, which stays open. By default training starts and finishes a run.
     options
-        As of ``wandb.init``, such as ``name``, ``config``, ``mode="offline"``.
+        Arguments of ``wandb.init``, such as ``name``, ``config``, ``mode="offline"``.
 
     >>> logger = mx.tracking.WandbLogger("digits")  # doctest: +SKIP
     """
@@ -259,21 +258,21 @@ class WandbLogger(Logger):
         self._run.log(_metrics(row), step=row["epoch"])
 
     def end(self) -> None:
-        """Finish the run, if it is our own."""
+        """Finish the run, if this logger started it."""
         if self._is_own and self._run is not None:
             self._run.finish()
             self._run = None
 
 
 class MLflowLogger(Logger):
-    """Logs to the active run of MLflow; without one, training starts and ends its own.
+    """Logs to the active run of MLflow, or starts and ends a run.
 
     Parameters
     ----------
     experiment : str, optional
         The experiment that a new run belongs to.
     options
-        As of ``mlflow.start_run``, such as ``run_name``.
+        Arguments of ``mlflow.start_run``, such as ``run_name``.
 
     >>> logger = mx.tracking.MLflowLogger(run_name="digits")  # doctest: +SKIP
     """
@@ -301,7 +300,7 @@ class MLflowLogger(Logger):
         self._mlflow.log_metrics(_metrics(row), step=row["epoch"])
 
     def end(self) -> None:
-        """End the run, if it is our own."""
+        """End the run, if this logger started it."""
         if self._is_own:
             self._mlflow.end_run()
             self._is_own = False

@@ -1,4 +1,4 @@
-"""`History`, the metrics of each epoch, and `Tracker`, which shows and records them for `fit`."""
+"""`History`, the metrics of each epoch, and `Tracker`, which shows and records them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from .loggers import check_loggers
 class History(Mapping[str, list[float]]):
     """The metrics of a training by name, one value for each epoch.
 
-    Names begin with ``train_`` or ``val_``. An epoch without a metric, such as one without
-    validation, has NaN in its place.
+    Names start with ``train_`` or ``val_``. Missing values are NaN.
 
     >>> history = mx.tracking.History()
     >>> history.add(0, 2.0, {"train_loss": 0.5})
@@ -38,7 +37,7 @@ class History(Mapping[str, list[float]]):
         self._metrics: dict[str, list[float]] = {}
 
     def add(self, epoch: int, seconds: float, metrics: Mapping[str, Any]) -> None:
-        """Add an epoch: its number, how long it took, and its metrics."""
+        """Add an epoch: its number, time and metrics."""
         self.epoch.append(int(epoch))
         self.time.append(float(seconds))
         for name in metrics:
@@ -65,7 +64,7 @@ class History(Mapping[str, list[float]]):
         return {name: values[-1] for name, values in self._metrics.items()}
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one dict for each epoch, as loggers take them."""
+        """Return one dict per epoch, for loggers."""
         return [
             {"epoch": epoch, "time": seconds, **{n: v[i] for n, v in self._metrics.items()}}
             for i, (epoch, seconds) in enumerate(zip(self.epoch, self.time, strict=True))
@@ -157,11 +156,11 @@ def format_duration(seconds: float) -> str:
     return f"{hours}:{minute:02d}:{second:02d}" if hours else f"{minute}:{second:02d}"
 
 
-DRAW_SECONDS = 0.2  # between two looks at the metrics
+DRAW_SECONDS = 0.2  # seconds between updates of the metrics
 BAR_FORMAT = (
     "{desc}: {percentage:3.0f}%|{bar:10}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
 )
-BAR_WIDTH = 58  # of a bar with its numbers, before the metrics
+BAR_WIDTH = 58  # columns of a bar and its numbers, before the metrics
 
 
 def count_columns(stream: Any) -> int | None:
@@ -173,7 +172,7 @@ def count_columns(stream: Any) -> int | None:
 
 
 def describe_memory() -> str:
-    """Return the memory of this process, such as ``1.2 GB``, or an empty text if unknown."""
+    """Return the memory of this process, such as ``1.2 GB``, or '' if unknown."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return f"{pages * os.sysconf('SC_PAGE_SIZE') / 1e9:.1f} GB"
@@ -194,8 +193,8 @@ def pair_splits(metrics: Mapping[str, float]) -> dict[str, float]:
 class Tracker:
     """Shows a bar for each epoch, keeps the history and feeds the loggers.
 
-    It is a context: ``with Tracker(...) as tracker``. For every epoch call `start_epoch`, `step`
-    after every batch, `end_epoch`.
+    Use it as ``with Tracker(...) as tracker``. For every epoch call `start_epoch`, `step` after
+    every batch, and `end_epoch`.
 
     Parameters
     ----------
@@ -206,10 +205,10 @@ class Tracker:
     loggers : Logger or list
         A logger, or a list of loggers.
     logger : logging.Logger
-        Where `fit` writes its own lines. If that is silent, bars stay on the screen and the
-        training ends with a line on stderr.
+        Logger of `fit`. If it is silent, bars stay on the screen and a final line is printed to
+        stderr.
     num_epoch : int, optional
-        The epoch before which training ends, for the time that is left.
+        The epoch before which training ends, to estimate the remaining time.
 
     >>> tracker = mx.tracking.Tracker([1, 2, 3], show=False)
     >>> tracker.history.epoch
@@ -225,7 +224,7 @@ class Tracker:
         num_epoch: int | None = None,
     ) -> None:
         group = current_group()
-        is_leader = group is None or group.rank == 0  # of a distributed job, one worker reports
+        is_leader = group is None or group.rank == 0  # in a distributed job only one worker reports
         self.history = History()
         self._loggers = check_loggers(loggers) if is_leader else []
         self._style = choose_style(show) if is_leader else "off"
@@ -298,7 +297,7 @@ class Tracker:
         )
 
     def step(self, metrics: Iterable[Any]) -> None:
-        """Count a batch, and show the metrics if the last drawing is old enough."""
+        """Count a batch, and update the display if the last update is old enough."""
         self._count += 1
         if self._bar is None:
             return
@@ -310,7 +309,7 @@ class Tracker:
 
     def end_epoch(self, epoch: int, metrics: Mapping[str, Any]) -> None:
         """Record an epoch."""
-        self._total = self._count  # what an epoch really has
+        self._total = self._count  # the actual number of batches
         self.history.add(epoch, time.monotonic() - self._started, metrics)
         if self._bar is not None and self._is_silent and self._style == "bar":
             last = pair_splits(self.history.last)
@@ -322,7 +321,7 @@ class Tracker:
             each.log(row)
 
     def finish_batches(self, metrics: Iterable[Any]) -> None:
-        """Show the last metrics of an epoch; its bar stays until validation is over."""
+        """Show the final metrics of an epoch; its bar stays until the end of validation."""
         if self._bar is None:
             return
         if self._style == "bar" and self._is_silent:
@@ -333,7 +332,7 @@ class Tracker:
     # -- drawing ------------------------------------------------------------------------------
 
     def _draw(self, metrics: Iterable[Any]) -> None:
-        """Show the metrics, and as far as they fit: validation, speed, remaining time, memory."""
+        """Show the metrics and, if there is space, validation, speed, remaining time and memory."""
         parts = [f"{n}={v:.4f}" for metric in metrics for n, v in metric.get_global_name_value()]
         if self.history.epoch:
             last = self.history.last.items()
@@ -356,7 +355,7 @@ class Tracker:
         self._is_visible = True
 
     def _describe_rest(self, seconds: float) -> str:
-        """Return how long all epochs will take from now on, if there are more than this one."""
+        """Return the remaining time of all epochs, if there are several."""
         done = self._count - self._first
         total = self._total or batch_count(self._data)
         if not (done and total and self._num_epoch and self._num_epoch - self._epoch > 1):

@@ -146,7 +146,7 @@ def test_load_warns_of_damage_and_uses_the_previous_checkpoint(tmp_path):
     raw = bytearray(path.read_bytes())
     raw[100] ^= 1
     path.write_bytes(raw)
-    with pytest.warns(UserWarning, match=r"damaged.*The checkpoint before it is used"):
+    with pytest.warns(UserWarning, match=r"damaged.*The previous checkpoint is used"):
         assert mx.checkpoint.load(tmp_path, net=net).step == 1
     with pytest.raises(FormatError, match="damaged"):
         mx.checkpoint.load(path, net=net)
@@ -157,7 +157,7 @@ def test_loading_into_a_different_network_or_trainer_raises(tmp_path):
     mx.checkpoint.save(tmp_path, 1, net=net, trainer=trainer)
     other = nn.Dense(5, in_units=3)
     other.initialize()
-    with pytest.raises(MXNetError, match=r"another network, and nothing was changed.*\(5, 3\)"):
+    with pytest.raises(MXNetError, match=r"different network, and nothing was changed.*\(5, 3\)"):
         mx.checkpoint.load(tmp_path, net=other)
     adam = mx.gluon.Trainer(net.collect_params(), "adam")
     with pytest.raises(MXNetError, match=r"a Trainer with SGD.*this one has Adam"):
@@ -222,7 +222,7 @@ def test_loading_into_a_trainer_of_different_parameters_raises(tmp_path):
     net, trainer = make_trainer("a_", "b_")
     mx.checkpoint.save(tmp_path, 1, net=net, trainer=trainer)
     part = mx.gluon.Trainer(net[0].collect_params(), "adam")
-    with pytest.raises(MXNetError, match=r"Trainer with other parameters: 1\.bias, 1\.weight"):
+    with pytest.raises(MXNetError, match=r"Trainer with different parameters: 1\.bias, 1\.weight"):
         mx.checkpoint.load(tmp_path, net=net, trainer=part)
 
 

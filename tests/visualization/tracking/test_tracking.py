@@ -231,7 +231,7 @@ def test_loggers_end_when_training_fails(tmp_path):
 
 
 def test_invalid_logger_raises():
-    with pytest.raises(ValueError, match="loggers are objects such as"):
+    with pytest.raises(ValueError, match="loggers must be objects such as"):
         module_fit(num_epoch=1, loggers="run.csv")
 
 

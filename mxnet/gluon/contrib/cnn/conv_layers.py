@@ -14,7 +14,7 @@ __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
 @inherits_parameters
 class _Deformable(HybridBlock):
-    """Base of both kinds; `planes` values are learned for each point of the kernel.
+    """Base of both layers; `planes` values are predicted for each point of the kernel.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class _Deformable(HybridBlock):
     strides
         Step of the kernel, for each spatial axis.
     padding
-        Number of zeros at both ends, for each spatial axis.
+        Zero padding added to both sides, for each spatial axis.
     dilation
         Distance between neighboring points of the kernel, for each spatial axis.
     groups
@@ -35,13 +35,13 @@ class _Deformable(HybridBlock):
     layout
         Order of the axes.
     use_bias
-        Whether there is a bias.
+        Whether to add a bias.
     in_channels
-        Number of input channels; 0 waits for the first input.
+        Number of input channels; 0: inferred from the first input.
     activation
-        Activation function by name, such as ``'relu'``; None leaves the result as it is.
+        Activation function by name, such as ``'relu'``; None: no activation.
     weight_initializer
-        Initializer of the weight; None takes the one given to `initialize`.
+        Initializer of the weight; None: use the initializer passed to `initialize`.
     bias_initializer
         Initializer of the bias.
     offset_weight_initializer
@@ -53,11 +53,11 @@ class _Deformable(HybridBlock):
     op_name
         Name of the operator.
     adj
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
     """
 
     planes = 2
-    offset_first = True  # the order in which parameters are made, MXNet's
+    offset_first = True  # create parameters in MXNet's order
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class _Deformable(HybridBlock):
 
 @inherits_parameters
 class DeformableConvolution(_Deformable):
-    """Convolution whose kernel points are moved by learned offsets, zero at first.
+    """Convolution whose kernel points are moved by learned offsets, initially zero.
 
     >>> layer = mx.gluon.contrib.cnn.DeformableConvolution(4, (3, 3), padding=(1, 1))
     >>> layer.initialize()
@@ -208,7 +208,7 @@ class DeformableConvolution(_Deformable):
 
 @inherits_parameters
 class ModulatedDeformableConvolution(_Deformable):
-    """Deformable convolution that also weighs each kernel point, from 0 to 2.
+    """Deformable convolution that also multiplies each kernel point by a weight from 0 to 2.
 
     >>> layer = mx.gluon.contrib.cnn.ModulatedDeformableConvolution(4, (3, 3))
     >>> layer.initialize()

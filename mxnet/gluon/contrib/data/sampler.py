@@ -1,4 +1,4 @@
-"""`IntervalSampler`: every so many-th sample."""
+"""`IntervalSampler`: indices at fixed intervals."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class IntervalSampler(sampler.Sampler):
     length : int
         Number of indices.
     interval : int
-        The distance.
+        Distance between two indices.
     rollover : bool
-        Begin again at the first index that was left out, until all have come.
+        Start again at the first index that was left out, until all indices are yielded.
 
     >>> list(mx.gluon.contrib.data.IntervalSampler(7, interval=3))
     [0, 3, 6, 1, 4, 2, 5]
@@ -41,4 +41,4 @@ class IntervalSampler(sampler.Sampler):
             yield from range(start, self._length, self._interval)
 
     def __len__(self) -> int:
-        return self._length  # MXNet says so without rollover too
+        return self._length  # MXNet's length is the same without rollover

@@ -64,7 +64,7 @@ class _WikiText(dataset._DownloadedDataset):
 
 
 class WikiText2(_WikiText):
-    """WikiText-2: two million words, as numbers in sequences of one length.
+    """WikiText-2: two million words, as sequences of word indices of equal length.
 
     A sample is a sequence, and its label the same sequence shifted by one word. A sentence ends
     with ``<eos>``.
@@ -72,11 +72,11 @@ class WikiText2(_WikiText):
     Parameters
     ----------
     root : str
-        The folder of the files such as ``wiki.train.tokens``, or of their archive.
+        Folder of the files, such as ``wiki.train.tokens``, or of their archive.
     segment : {'train', 'validation', 'test'}
         Which part: ``'train'``, ``'validation'`` or ``'test'``.
     vocab : Vocabulary
-        The words' numbers; by default a new vocabulary of this segment.
+        Vocabulary that maps words to indices; by default built from this segment.
     seq_len : int
         Number of words in a sequence.
 
@@ -107,11 +107,11 @@ class WikiText103(_WikiText):
     Parameters
     ----------
     root
-        The folder of the files such as ``wiki.train.tokens``, or of their archive.
+        Folder of the files, such as ``wiki.train.tokens``, or of their archive.
     segment
         Which part: ``'train'``, ``'validation'`` or ``'test'``.
     vocab
-        The words' numbers; by default a new vocabulary of this segment.
+        Vocabulary that maps words to indices; by default built from this segment.
     seq_len
         Number of words in a sequence.
 

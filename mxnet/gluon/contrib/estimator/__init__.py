@@ -1,4 +1,4 @@
-"""`Estimator`: a training loop for Gluon networks, steered by event handlers."""
+"""`Estimator`: a training loop for Gluon networks with event handlers."""
 
 from . import batch_processor, estimator, event_handler, utils
 from .batch_processor import BatchProcessor

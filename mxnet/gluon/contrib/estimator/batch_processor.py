@@ -1,4 +1,4 @@
-"""Processes one batch for an Estimator; subclass it to customize training."""
+"""`BatchProcessor`: the training and validation step of an Estimator."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ __all__ = ["Estimator"]
 
 
 class Estimator:
-    """Trains and validates a network; event handlers do everything besides forward and backward.
+    """Trains and validates a network; event handlers do everything except forward and backward.
 
     Parameters
     ----------
@@ -62,13 +62,13 @@ class Estimator:
     initializer
         Initializer of a network that is not yet initialized.
     trainer : Trainer
-        Without one, SGD with learning rate 0.001.
+        The trainer; by default SGD with learning rate 0.001.
     context : Context or list of Context
-        A batch is split over several.
+        Device, or list of devices over which each batch is split.
     val_net, val_loss
-        What validation uses in place of `net` and `loss`.
+        Network and loss for validation; by default `net` and `loss`.
     batch_processor : BatchProcessor
-        What is done with one batch.
+        Training and validation step for one batch.
 
     >>> from mxnet.gluon.contrib.estimator import Estimator
     >>> net = mx.gluon.nn.Dense(1, in_units=2)
@@ -110,9 +110,10 @@ class Estimator:
         self.trainer = self._check_trainer(trainer)
         self.batch_processor = self._check_batch_processor(batch_processor)
         self._evaluations = 0
-        self._epoch = 0  # of the training that is under way
+        self._epoch = 0  # of the training in progress
 
-    # -- what was given -----------------------------------------------------------------------
+    # -- checks of the arguments
+    # -----------------------------------------------------------------------
 
     def _check_loss(self, loss: Any) -> gluon_loss:
         if not isinstance(loss, gluon_loss):
@@ -222,7 +223,7 @@ class Estimator:
         batch_axis : int
             The axis along which a batch is split over devices.
         event_handlers : EventHandler or list
-            A MetricHandler and a LoggingHandler are added unless they are among them.
+            Event handlers; a MetricHandler and a LoggingHandler are added if missing.
         """
         _check_loader(val_data)
         self._evaluations += 1
@@ -262,17 +263,17 @@ class Estimator:
         val_data : DataLoader
             If given, the network is validated after every epoch.
         epochs, batches : int
-            How long to train; exactly one of the two is given.
+            Number of epochs or batches to train; pass exactly one of them.
         event_handlers : EventHandler or list; a StoppingHandler, GradientUpdateHandler,
             MetricHandler, LoggingHandler and, with val_data, a ValidationHandler are added
             unless they are among them.
         batch_axis : int
             The axis along which a batch is split over devices.
         resume : str
-            A folder for checkpoints. They are written after every epoch; if there are some already,
-            training continues from the newest one, to the same result.
+            Folder of checkpoints, written after every epoch. If it has some, training resumes from
+            the newest one, with the result of an uninterrupted run.
         resume_every : int
-            The number of batches after which one is written inside epochs, too.
+            Number of batches between checkpoints inside an epoch.
         progress : bool
             Whether to show progress on stderr: a bar on a terminal or in a notebook, a line per
             minute in a file. By default as ``MXNET_PROGRESS`` says.
@@ -371,7 +372,7 @@ class Estimator:
             handlers.append(MetricHandler(metrics=self.val_metrics))
         if not _has(handlers, LoggingHandler):
             handler = LoggingHandler(metrics=self.val_metrics)
-            handler.current_epoch = self._epoch  # MXNet says 0 for every validation
+            handler.current_epoch = self._epoch  # MXNet logs epoch 0 for every validation
             handlers.append(handler)
         return self._ordered(handlers)
 

@@ -1,4 +1,4 @@
-"""Event handlers: actions at certain points of training: metrics, saving, stopping."""
+"""Event handlers, which update metrics, log, save checkpoints or stop the training."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class TrainBegin(EventHandler):
     """
 
     def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Is called once, before the first epoch."""
+        """Called once, before the first epoch."""
 
 
 class TrainEnd(EventHandler):
@@ -61,7 +61,7 @@ class TrainEnd(EventHandler):
     """
 
     def train_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Is called once, after the last epoch."""
+        """Called once, after the last epoch."""
 
 
 class EpochBegin(EventHandler):
@@ -73,7 +73,7 @@ class EpochBegin(EventHandler):
     """
 
     def epoch_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Is called before the first batch of an epoch."""
+        """Called before the first batch of an epoch."""
 
 
 class EpochEnd(EventHandler):
@@ -85,7 +85,7 @@ class EpochEnd(EventHandler):
     """
 
     def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool | None:
-        """Is called after the last batch of an epoch; a true answer ends the training."""
+        """Called after the last batch of an epoch; a true return value ends the training."""
         return False
 
 
@@ -99,7 +99,7 @@ class BatchBegin(EventHandler):
     """
 
     def batch_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Is called with the keyword `batch` before the network sees it."""
+        """Called with the keyword `batch` before the forward pass."""
 
 
 class BatchEnd(EventHandler):
@@ -112,36 +112,36 @@ class BatchEnd(EventHandler):
     """
 
     def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool | None:
-        """Is called with `batch`, `pred`, `label`, `loss`; a true answer ends the epoch."""
+        """Called with `batch`, `pred`, `label`, `loss`; a true return value ends the epoch."""
         return False
 
 
 def comparison(mode: str, name: str, what: str) -> np.ufunc:
-    """Return `np.less` or `np.greater`: whether a new value is better than an old one."""
+    """Return the comparison that decides whether a value improves: `np.less` or `np.greater`."""
     if mode not in ("auto", "min", "max"):
         warnings.warn(
             f"{what} mode {mode} is unknown, fallback to auto mode.", RuntimeWarning, stacklevel=3
         )
         mode = "auto"
     if mode == "auto":
-        # MXNet 1.9.1 takes `greater` here for every metric, a loss too, and warns.
+        # MXNet 1.9.1 uses `greater` for every metric, even a loss, and warns.
         warnings.warn(
-            f"{what}: a greater {name} counts as better. Give mode='max' if that is meant, which "
-            "also ends this warning, or mode='min' if a smaller one is better, as for a loss.",
+            f"{what}: a greater {name} is treated as better. Pass mode='max' if that is "
+            "intended, which also ends this warning, or mode='min' for a loss.",
             stacklevel=3,
         )
     return np.less if mode == "min" else np.greater
 
 
 class StoppingHandler(TrainBegin, BatchEnd, EpochEnd):
-    """Ends training after a number of epochs or batches, those that `fit` was called with.
+    """Ends training after the number of epochs or batches passed to `fit`.
 
     Parameters
     ----------
     max_epoch : int
-        Number of epochs to stop after.
+        Maximum number of epochs.
     max_batch : int
-        Number of batches to stop after.
+        Maximum number of batches.
 
     >>> StoppingHandler(max_epoch=2).max_epoch
     2
@@ -155,7 +155,7 @@ class StoppingHandler(TrainBegin, BatchEnd, EpochEnd):
         self.stop_training = False
 
     def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Start counting; after a checkpoint less may be left to train."""
+        """Start counting from the epochs and batches already trained."""
         self.max_epoch = estimator.max_epoch
         self.max_batch = estimator.max_batch
         self.current_batch = 0
@@ -181,9 +181,9 @@ class MetricHandler(EpochBegin, BatchEnd):
     Parameters
     ----------
     metrics : EvalMetric or list
-        Metrics to update; those of class `Loss` are fed with the loss.
+        Metrics to update; those of class `Loss` are updated with the loss.
     priority : float
-        Lower goes first.
+        Handlers with a lower priority are called first.
 
     >>> MetricHandler(mx.metric.Accuracy()).metrics[0].name
     'accuracy'
@@ -215,12 +215,12 @@ class ValidationHandler(TrainBegin, BatchEnd, EpochEnd):
     val_data : DataLoader
         The data to validate on.
     eval_fn : function
-        Called with `val_data`, `batch_axis` and `event_handlers`; the usual one is
+        Function called with `val_data`, `batch_axis` and `event_handlers`, such as
         `Estimator.evaluate`.
     epoch_period, batch_period : int or None
-        How often.
+        Number of epochs or batches between evaluations.
     priority : float
-        Lower goes first.
+        Handlers with a lower priority are called first.
     event_handlers
         Handlers of the evaluation.
 
@@ -253,13 +253,13 @@ class ValidationHandler(TrainBegin, BatchEnd, EpochEnd):
         self.current_epoch = 0
 
     def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Count a batch, and evaluate at the interval."""
+        """Count a batch, and evaluate after every `batch_period` batches."""
         self.current_batch += 1
         if self.batch_period and self.current_batch % self.batch_period == 0:
             self._evaluate(estimator)
 
     def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Count an epoch, and evaluate at the interval."""
+        """Count an epoch, and evaluate after every `epoch_period` epochs."""
         self.current_epoch += 1
         if self.epoch_period and self.current_epoch % self.epoch_period == 0:
             self._evaluate(estimator)
@@ -278,11 +278,11 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
     Parameters
     ----------
     log_interval
-        ``'epoch'``, or a number k to write also after every k batches.
+        ``'epoch'``, or a number k to log after every k batches too.
     metrics : EvalMetric or list
-        The metrics to write.
+        Metrics to log.
     priority : float
-        Lower goes first; by default it is the last.
+        Handlers with a lower priority are called first; by default this one is last.
 
     >>> LoggingHandler(log_interval=10).log_interval
     10
@@ -306,7 +306,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         self.log_interval_time = 0.0
 
     def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Log the optimizer, and how long training will be."""
+        """Log the optimizer and the number of epochs or batches."""
         self.train_start = time.time()
         trainer = estimator.trainer
         estimator.logger.info(
@@ -324,7 +324,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         self.log_interval_time = 0.0
 
     def train_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Log how long it took, and the metrics of the last epoch."""
+        """Log the training time and the metrics of the last epoch."""
         seconds = time.time() - self.train_start
         shown = int(seconds) if seconds >= 10 else round(seconds, 2)
         text = f"Train finished using total {shown}s with {self.current_epoch} epochs. "
@@ -336,7 +336,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
             self.batch_start = time.time()
 
     def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Log a line at the interval."""
+        """Log a line after every `log_interval` batches."""
         if isinstance(self.log_interval, int):
             self.log_interval_time += time.time() - self.batch_start
             self.processed_samples += kwargs["batch"][0].shape[0]
@@ -363,7 +363,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
             estimator.logger.info("Validation Begin")
 
     def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Log how long the epoch took, and its metrics."""
+        """Log the time and the metrics of the epoch."""
         seconds = time.time() - self.epoch_start
         text = f"[Epoch {self.current_epoch}] Finished in {seconds:.3f}s, "
         estimator.logger.info((text + self._values()).rstrip(", "))
@@ -381,15 +381,15 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
     Parameters
     ----------
     monitor : EvalMetric
-        One of the estimator's.
+        Metric of the estimator to watch.
     min_delta : float
-        Smaller changes are no improvement.
+        Smallest change that is an improvement.
     patience : int
-        How many epochs to wait for one.
+        Number of epochs without improvement before training ends.
     mode
-        ``'min'``, ``'max'`` or ``'auto'``, which is ``'max'`` and says so in a warning.
+        ``'min'``, ``'max'`` or ``'auto'``, which means ``'max'`` and warns.
     baseline : float
-        The first value to be better than.
+        Value that the first epoch must improve on.
 
     >>> EarlyStoppingHandler(mx.metric.Accuracy(), patience=3, mode="max").patience
     3
@@ -465,7 +465,7 @@ class GradientUpdateHandler(BatchEnd):
     Parameters
     ----------
     priority : float
-        Lower goes first; by default before metrics and validation.
+        Handlers with a lower priority are called first; by default before metrics and validation.
 
     >>> GradientUpdateHandler().priority < 0
     True
@@ -490,23 +490,23 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
     Parameters
     ----------
     model_dir : str
-        A folder; it is made if need be.
+        Folder of the files; created if missing.
     model_prefix : str
-        What the names of the files begin with.
+        Prefix of the file names.
     monitor : EvalMetric
-        One of the estimator's, that decides which checkpoint is best.
+        Metric of the estimator that decides which checkpoint is best.
     verbose : int
-        Above 0 logs every checkpoint.
+        Log every checkpoint if above 0.
     save_best : bool
         Whether to keep the best checkpoint too.
     mode
-        "min", "max" or "auto"; "auto" is "max" and says so in a warning.
+        "min", "max" or "auto", which means "max" and warns.
     epoch_period, batch_period : int or None
-        How often to save.
+        Number of epochs or batches between checkpoints.
     max_checkpoints : int
-        How many to keep besides the best one.
+        Number of checkpoints to keep besides the best one.
     resume_from_checkpoint : bool
-        Whether to load the last checkpoint and train only the rest.
+        Whether to continue from the last checkpoint.
 
     >>> handler = CheckpointHandler("models", model_prefix="net", max_checkpoints=2)
     >>> handler.max_checkpoints
@@ -556,7 +556,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
     # -- events -------------------------------------------------------------------------------
 
     def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Start counting, or resume."""
+        """Reset the counters, or resume from the last checkpoint."""
         self.current_batch = 0
         self.current_epoch = 0
         self._forget_best()
@@ -573,7 +573,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         self._resume_from_checkpoint(estimator)
 
     def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Save the graph after the first batch, and a checkpoint at the interval."""
+        """Save the graph after the first batch, and a checkpoint every `batch_period` batches."""
         if self.current_batch == 0:
             self._save_symbol(estimator)
         if self.batch_period and (self.current_batch + 1) % self.batch_period == 0:
@@ -581,7 +581,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         self.current_batch += 1
 
     def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Save a checkpoint if it is time."""
+        """Save a checkpoint after every `epoch_period` epochs."""
         if self.epoch_period and (self.current_epoch + 1) % self.epoch_period == 0:
             self._save_checkpoint(estimator)
         self.current_epoch += 1
@@ -654,7 +654,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             estimator.trainer.save_states(self._path(file_prefix + ".states"))
         if file_prefix.endswith("-best"):
             return
-        # A later training may save under the same name again: it is then the newest one.
+        # A later training may save under the same name again; that file is then the newest.
         if file_prefix in self.saved_checkpoints:
             self.saved_checkpoints.remove(file_prefix)
         self.saved_checkpoints.append(file_prefix)

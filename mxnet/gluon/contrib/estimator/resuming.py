@@ -1,4 +1,4 @@
-"""`Estimator.fit(resume=...)`: checkpoints of a training, and its continuation after a crash."""
+"""`Estimator.fit(resume=...)`: save checkpoints, and resume training from the newest one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .event_handler import EventHandler, StoppingHandler
 
 __all__ = ["Resuming"]
 
-# What `fit` was called with this time counts, not what the checkpoint was made with.
+# Arguments of the current `fit` call override those stored in the checkpoint.
 OF_THIS_CALL = {"train_start", "max_epoch", "max_batch", "stop_training"}
 
 
@@ -29,11 +29,11 @@ class Resuming:
     handlers
         The event handlers of this training.
     history : History
-        Of the epochs that are done.
+        Metrics of the finished epochs.
     folder
-        Where checkpoints are, or None.
+        Folder of the checkpoints, or None.
     every
-        The number of batches between checkpoints inside an epoch, or None.
+        Number of batches between checkpoints inside an epoch, or None.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class Resuming:
         self.estimator, self.handlers, self.folder, self.every = estimator, handlers, folder, every
         self.data = train_data if folder is None else checkpoint.track(train_data)
         self.history = history
-        self.epoch = 0  # the one that is trained, or is next
-        self.batches_done = 0  # of that epoch, before it was interrupted
+        self.epoch = 0  # the current or next epoch
+        self.batches_done = 0  # batches of that epoch done before the interruption
         self.step = 0
-        self.is_inside_epoch = False  # whether the next epoch is one that was begun before
+        self.is_inside_epoch = False  # whether the next epoch was interrupted before
         self.has_stopped = False
-        self.saved: Position | None = None  # what the newest checkpoint holds
+        self.saved: Position | None = None  # step of the newest checkpoint
 
     def describe_interrupt(self) -> str:
         """Return a message about how to continue an interrupted training."""
@@ -68,7 +68,7 @@ class Resuming:
         return [*self.estimator.train_metrics, *self.estimator.val_metrics]
 
     def restore(self) -> bool:
-        """Continue from the newest checkpoint, if there is one; return whether all is done."""
+        """Resume from the newest checkpoint, if any; return whether training is complete."""
         if self.folder is None:
             return False
         net, trainer = self.estimator.net, self.estimator.trainer
@@ -96,12 +96,12 @@ class Resuming:
         return self.has_stopped and not self.is_inside_epoch
 
     def batches(self) -> Iterator[Any]:
-        """Iterate over an epoch of the data, or the rest of one."""
+        """Iterate over an epoch of the data, or over the rest of an interrupted one."""
         self.is_inside_epoch = False
         return iter(()) if self.has_stopped else iter(self.data)
 
     def after_batch(self) -> None:
-        """Save if it is time."""
+        """Count a batch, and save after every `every` batches."""
         self.step += 1
         if self.every is not None and self.step % self.every == 0:
             self._save(is_inside_epoch=True)

@@ -24,7 +24,7 @@ def _check_metrics(metrics: Any) -> Sequence[EvalMetric]:
 
 
 def _check_handler_metric_ref(handler: Any, known_metrics: Sequence[EvalMetric]) -> None:
-    """Require that metrics held by the handler's `...metric...` attributes are the estimator's."""
+    """Raise unless the metrics in a handler's attributes are the estimator's."""
     for name in dir(handler):
         if "metric" not in name:
             continue

@@ -1,4 +1,4 @@
-"""Layers: side by side, identity, sparse embedding, synchronized normalization, pixel shuffle."""
+"""Concurrent blocks, identity, sparse embedding, synchronized normalization, pixel shuffle."""
 
 from . import basic_layers
 from .basic_layers import (

@@ -1,4 +1,4 @@
-"""Layers side by side, identity, sparse embedding, synchronized normalization, pixel shuffle."""
+"""Concurrent blocks, identity, sparse embedding, synchronized normalization, pixel shuffle."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Identity(HybridBlock):
 class SparseEmbedding(Block):
     """An embedding whose table and gradient are row-sparse: only the rows in use are updated.
 
-    Its parameters take part in training only through a kvstore or `row_sparse_data`.
+    Training needs a kvstore, or access to the rows by `row_sparse_data`.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class SparseEmbedding(Block):
     dtype
         Data type of the parameters.
     weight_initializer
-        Initializer of the weight; None takes the one given to `initialize`.
+        Initializer of the weight; None: use the initializer passed to `initialize`.
 
     >>> layer = mx.gluon.contrib.nn.SparseEmbedding(10, 3)
     >>> layer.initialize()
@@ -151,7 +151,7 @@ class SyncBatchNorm(BatchNorm):
     Parameters
     ----------
     num_devices : int, optional
-        By default the number of workers; 1 normalizes each worker's batch by itself.
+        Number of workers, the default; with 1 each worker normalizes its own batch.
 
     >>> layer = mx.gluon.contrib.nn.SyncBatchNorm(in_channels=2)
     >>> layer.initialize()

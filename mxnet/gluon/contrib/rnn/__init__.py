@@ -1,4 +1,4 @@
-"""Cells: convolutional, projected, with variational dropout."""
+"""Convolutional cells, LSTM with projection, and variational dropout."""
 
 from . import conv_rnn_cell, rnn_cell
 from .conv_rnn_cell import (

@@ -1,4 +1,4 @@
-"""Recurrent cells whose states are images and whose maps are convolutions."""
+"""Recurrent cells with convolutions in place of dense layers; their states are images."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _BaseConvRNNCell(HybridRecurrentCell):
     h2h_kernel
         Size of the kernel over the hidden state; odd numbers.
     i2h_pad
-        Number of zeros at both ends of the input, for each spatial axis.
+        Zero padding added to both sides of the input, for each spatial axis.
     i2h_dilate
         Distance between neighboring points of the kernel over the input.
     h2h_dilate
@@ -394,7 +394,7 @@ class _3D(_BaseConvRNNCell):
 
 @inherits_parameters
 class Conv1DRNNCell(_1D, _ConvRNNCell):
-    """Recurrent cell with 1D convolutions; `input_shape` is that of one sequence with its channels.
+    """Recurrent cell with 1D convolutions; `input_shape` is (channels, width).
 
     >>> cell = mx.gluon.contrib.rnn.Conv1DRNNCell((3, 8), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -406,7 +406,7 @@ class Conv1DRNNCell(_1D, _ConvRNNCell):
 
 @inherits_parameters
 class Conv2DRNNCell(_2D, _ConvRNNCell):
-    """Recurrent cell with 2D convolutions; `input_shape` is that of one image with its channels.
+    """Recurrent cell with 2D convolutions; `input_shape` is (channels, height, width).
 
     >>> cell = mx.gluon.contrib.rnn.Conv2DRNNCell((3, 8, 8), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -418,7 +418,7 @@ class Conv2DRNNCell(_2D, _ConvRNNCell):
 
 @inherits_parameters
 class Conv3DRNNCell(_3D, _ConvRNNCell):
-    """Recurrent cell with 3D convolutions; `input_shape` is that of one volume with its channels.
+    """Recurrent cell with 3D convolutions; `input_shape` is (channels, depth, height, width).
 
     >>> cell = mx.gluon.contrib.rnn.Conv3DRNNCell((3, 4, 4, 4), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -430,7 +430,7 @@ class Conv3DRNNCell(_3D, _ConvRNNCell):
 
 @inherits_parameters
 class Conv1DLSTMCell(_1D, _ConvLSTMCell):
-    """LSTM cell with 1D convolutions; `input_shape` is that of one sequence with its channels.
+    """LSTM cell with 1D convolutions; `input_shape` is (channels, width).
 
     >>> cell = mx.gluon.contrib.rnn.Conv1DLSTMCell((3, 8), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -442,7 +442,7 @@ class Conv1DLSTMCell(_1D, _ConvLSTMCell):
 
 @inherits_parameters
 class Conv2DLSTMCell(_2D, _ConvLSTMCell):
-    """LSTM cell with 2D convolutions; `input_shape` is that of one image with its channels.
+    """LSTM cell with 2D convolutions; `input_shape` is (channels, height, width).
 
     >>> cell = mx.gluon.contrib.rnn.Conv2DLSTMCell((3, 8, 8), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -454,7 +454,7 @@ class Conv2DLSTMCell(_2D, _ConvLSTMCell):
 
 @inherits_parameters
 class Conv3DLSTMCell(_3D, _ConvLSTMCell):
-    """LSTM cell with 3D convolutions; `input_shape` is that of one volume with its channels.
+    """LSTM cell with 3D convolutions; `input_shape` is (channels, depth, height, width).
 
     >>> cell = mx.gluon.contrib.rnn.Conv3DLSTMCell((3, 4, 4, 4), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -466,7 +466,7 @@ class Conv3DLSTMCell(_3D, _ConvLSTMCell):
 
 @inherits_parameters
 class Conv1DGRUCell(_1D, _ConvGRUCell):
-    """GRU cell with 1D convolutions; `input_shape` is that of one sequence with its channels.
+    """GRU cell with 1D convolutions; `input_shape` is (channels, width).
 
     >>> cell = mx.gluon.contrib.rnn.Conv1DGRUCell((3, 8), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -478,7 +478,7 @@ class Conv1DGRUCell(_1D, _ConvGRUCell):
 
 @inherits_parameters
 class Conv2DGRUCell(_2D, _ConvGRUCell):
-    """GRU cell with 2D convolutions; `input_shape` is that of one image with its channels.
+    """GRU cell with 2D convolutions; `input_shape` is (channels, height, width).
 
     >>> cell = mx.gluon.contrib.rnn.Conv2DGRUCell((3, 8, 8), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -490,7 +490,7 @@ class Conv2DGRUCell(_2D, _ConvGRUCell):
 
 @inherits_parameters
 class Conv3DGRUCell(_3D, _ConvGRUCell):
-    """GRU cell with 3D convolutions; `input_shape` is that of one volume with its channels.
+    """GRU cell with 3D convolutions; `input_shape` is (channels, depth, height, width).
 
     >>> cell = mx.gluon.contrib.rnn.Conv3DGRUCell((3, 4, 4, 4), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()

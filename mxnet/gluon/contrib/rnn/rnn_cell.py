@@ -1,4 +1,4 @@
-"""Variational dropout, LSTM with projection, and unrolling as one loop of the graph."""
+"""Variational dropout, LSTM with projection, and unrolling as a loop in the graph."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["LSTMPCell", "VariationalDropoutCell"]
 
 
 class VariationalDropoutCell(ModifierCell):
-    """Drop the same inputs, states and outputs at every step of a sequence.
+    """Apply the same dropout masks to inputs, states and outputs at every step of a sequence.
 
     The masks are drawn at the first step after `reset`, which `unroll` calls.
 
     Parameters
     ----------
     base_cell
-        The cell that is changed.
+        The cell to wrap.
     drop_inputs
         Probability of dropout of the inputs; one mask serves all steps.
     drop_states
@@ -72,7 +72,7 @@ class VariationalDropoutCell(ModifierCell):
 
     def hybrid_forward(self, F: Any, inputs: Any, states: list) -> tuple[Any, list]:
         """Take one step."""
-        if self.drop_states:  # only the first state is an output of the step before
+        if self.drop_states:  # states beyond the first are not outputs of the previous step
             states = [self._drop(F, "drop_states", states[0]), *states[1:]]
         inputs = self._drop(F, "drop_inputs", inputs)
         output, states = self.base_cell(inputs, states)
@@ -89,7 +89,7 @@ class VariationalDropoutCell(ModifierCell):
     ) -> tuple[Any, list]:
         """Run the cell over `length` steps; outputs are merged unless ``merge_outputs=False``.
 
-        Without dropout of states the wrapped cell unrolls itself, so that one which cannot be
+        Without dropout of states the wrapped cell's own `unroll` is used, so a cell that cannot be
         stepped, such as a `BidirectionalCell`, can be wrapped.
         """
         if self.drop_states:
@@ -136,7 +136,7 @@ class LSTMPCell(HybridRecurrentCell):
     h2h_bias_initializer
         Initializer of the bias of the hidden state.
     input_size
-        Number of input features; 0 waits for the first input.
+        Number of input features; 0: inferred from the first input.
 
     >>> cell = mx.gluon.contrib.rnn.LSTMPCell(4, projection_size=2)
     >>> cell.initialize()
@@ -232,7 +232,7 @@ def dynamic_unroll(
     layout: str = "TNC",
     valid_length: Any = None,
 ) -> tuple[Any, list]:
-    """Run a cell over a sequence of any length, as a loop of the graph instead of copies.
+    """Run a cell over a sequence of any length, as a loop in the graph.
 
     >>> cell = mx.gluon.rnn.RNNCell(3)
     >>> cell.initialize()
@@ -266,7 +266,7 @@ def dynamic_unroll(
 def _masked_loop(
     F: Any, cell: RecurrentCell, inputs: Any, begin_state: list, valid_length: Any
 ) -> tuple[Any, list]:
-    """Loop with a step counter among the states; states are frozen after the valid length."""
+    """Run the loop with a step counter as a state; states are frozen after the valid length."""
 
     def body(x: Any, states: list) -> tuple[Any, list]:
         *states, step = states

@@ -1,4 +1,4 @@
-"""Data sets of images, and transformations of images."""
+"""Image data sets and transformations."""
 
 from __future__ import annotations
 

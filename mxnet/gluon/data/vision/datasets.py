@@ -1,4 +1,4 @@
-"""Data sets of images: well-known ones, folders, lists and record files."""
+"""Image data sets: well-known ones, folders, lists and record files."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class MNIST(dataset._DownloadedDataset):
     Parameters
     ----------
     root : str
-        The folder of the four files, such as ``train-images-idx3-ubyte.gz``. What is missing is
-        downloaded into it.
+        Folder of the four files, such as ``train-images-idx3-ubyte.gz``; missing files are
+        downloaded.
     train : bool
-        The 60000 images for training, or the 10000 for testing.
+        Whether to load the 60000 training images; otherwise the 10000 test images.
     transform : callable
-        Makes a sample of image and label.
+        Function from image and label to a sample.
 
     >>> digits = mx.gluon.data.vision.MNIST(train=False)  # doctest: +SKIP
     >>> image, label = digits[0]  # doctest: +SKIP
@@ -85,7 +85,7 @@ class MNIST(dataset._DownloadedDataset):
 
 
 def _idx(content: bytes, name: str) -> np.ndarray:
-    """Return the bytes of an IDX file as an array: 2 zero bytes, type, rank, sizes, data."""
+    """Parse an IDX file of bytes: 2 zero bytes, type, rank, sizes, data."""
     rank = content[3] if content[:3] == b"\x00\x00\x08" else 0
     shape = np.frombuffer(content, ">u4", rank, 4).tolist() if len(content) >= 4 + 4 * rank else []
     if not rank or len(content) != 4 + 4 * rank + np.prod(shape):
@@ -101,11 +101,11 @@ class FashionMNIST(MNIST):
     Parameters
     ----------
     root
-        The folder of the four files; what is missing is downloaded into it.
+        Folder of the four files; missing files are downloaded.
     train
-        The 60000 images for training, or the 10000 for testing.
+        Whether to load the 60000 training images; otherwise the 10000 test images.
     transform
-        Makes a sample of image and label.
+        Function from image and label to a sample.
 
     >>> clothes = mx.gluon.data.vision.FashionMNIST(train=False)  # doctest: +SKIP
     """
@@ -145,16 +145,16 @@ class FashionMNIST(MNIST):
 
 
 class CIFAR10(dataset._DownloadedDataset):
-    """Small photographs of ten kinds of things: images (32, 32, 3) of uint8, labels 0 to 9.
+    """Small photographs of ten classes: images (32, 32, 3) of uint8, labels 0 to 9.
 
     Parameters
     ----------
     root : str
-        The folder of the ``.bin`` files, or of the archive that holds them.
+        Folder of the ``.bin`` files or of their archive.
     train : bool
-        The 50000 images for training, or the 10000 for testing.
+        Whether to load the 50000 training images; otherwise the 10000 test images.
     transform : callable
-        Makes a sample of image and label.
+        Function from image and label to a sample.
 
     >>> photographs = mx.gluon.data.vision.CIFAR10(train=False)  # doctest: +SKIP
     """
@@ -170,7 +170,7 @@ class CIFAR10(dataset._DownloadedDataset):
         Wanted("data_batch_5.bin", "26e2849e66a845b7f1e4614ae70f4889ae604628"),
     )
     _test_data = (Wanted("test_batch.bin", "67eb016db431130d61cd03c7ad570b013799c88c"),)
-    _labels, _label_at = 1, 0  # bytes before each image, and which of them is the label
+    _labels, _label_at = 1, 0  # label bytes before each image, and the index of the label
 
     def __init__(
         self,
@@ -193,18 +193,18 @@ class CIFAR10(dataset._DownloadedDataset):
 
 
 class CIFAR100(CIFAR10):
-    """Like `CIFAR10` with a hundred kinds in twenty groups.
+    """Like `CIFAR10`, with 100 classes in 20 groups.
 
     Parameters
     ----------
     root : str
-        The folder of the ``.bin`` files, or of the archive that holds them.
+        Folder of the ``.bin`` files or of their archive.
     fine_label : bool
-        Use the 100 fine labels; else the 20 coarse ones.
+        Whether to use the 100 fine labels; otherwise the 20 coarse ones.
     train : bool
-        The 50000 images for training, or the 10000 for testing.
+        Whether to load the 50000 training images; otherwise the 10000 test images.
     transform : callable
-        Makes a sample of image and label.
+        Function from image and label to a sample.
 
     >>> photographs = mx.gluon.data.vision.CIFAR100(fine_label=True)  # doctest: +SKIP
     """
@@ -234,9 +234,9 @@ class ImageRecordDataset(dataset.RecordFileDataset):
     filename : str
         The path of the ``.rec`` file; its ``.idx`` file is next to it.
     flag : {0, 1}
-        1 for three channels, 0 for one (gray).
+        1 for color images, 0 for grayscale.
     transform : callable
-        Makes a sample of image and label.
+        Function from image and label to a sample.
 
     >>> header, image = mx.recordio.IRHeader(0, 7.0, 0, 0), np.zeros((4, 6, 3), "uint8")
     >>> with mx.recordio.MXIndexedRecordIO("a.idx", "a.rec", "w") as file:
@@ -268,11 +268,11 @@ class ImageFolderDataset(dataset.Dataset):
     Parameters
     ----------
     root : str
-        The folder that holds the folders of the classes.
+        Folder that has one folder for each class.
     flag : {0, 1}
-        1 for three channels, 0 for one (gray).
+        1 for color images, 0 for grayscale.
     transform : callable
-        Makes a sample of image and label.
+        Function from image and label to a sample.
 
     Attributes
     ----------
@@ -331,13 +331,13 @@ class ImageListDataset(dataset.Dataset):
     Parameters
     ----------
     root : str
-        The folder that paths in the list begin at.
+        Folder that paths in the list are relative to.
     imglist : str, or list of lists
         A ``.lst`` file as `im2rec` writes it (number, labels, path), or rows of labels and path.
     flag : {0, 1}
-        1 for three channels, 0 for one (gray).
+        1 for color images, 0 for grayscale.
     transform : callable
-        Makes a sample of image and label.
+        Function from image and label to a sample.
 
     >>> import cv2
     >>> cv2.imwrite("1.png", np.zeros((4, 6, 3), "uint8"))

@@ -1,7 +1,7 @@
-"""Transformations of images, as blocks: for `Dataset.transform_first`, and for networks.
+"""Image transformations as blocks, for `Dataset.transform_first` and for networks.
 
-Images come as (height, width, channels), until `ToTensor` makes (channels, height, width) of them.
-Sizes are (width, height).
+Images are (height, width, channels); `ToTensor` converts them to (channels, height, width). Sizes
+are (width, height).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Factors = tuple[float, float]
 
 
 class Compose(Sequential):
-    """Apply transformations one after the other; neighbors that can run as one graph do.
+    """Apply transformations one after the other; adjacent hybrid ones run as one graph.
 
     Parameters
     ----------
@@ -79,14 +79,14 @@ class HybridCompose(HybridSequential):
 
 
 class RandomApply(Sequential):
-    """Apply a transformation with probability ``p``, else leave the image as it is.
+    """Apply a transformation with probability ``p``.
 
     Parameters
     ----------
     transforms
         The transformation.
     p
-        Probability that it is applied.
+        Probability of the transformation.
 
     >>> from mxnet.gluon.data.vision import transforms
     >>> transforms.RandomApply(transforms.Cast("float16"), p=1.0)(nd.ones(2)).dtype
@@ -99,7 +99,7 @@ class RandomApply(Sequential):
         self.p = p
 
     def forward(self, x: Any) -> Any:
-        """Draw whether, and do."""
+        """Apply the transformation at random."""
         return self.transforms(x) if chance.fraction() < self.p else x
 
 
@@ -111,7 +111,7 @@ class HybridRandomApply(HybridBlock):
     transforms
         The transformation, a hybrid block.
     p
-        Probability that it is applied.
+        Probability of the transformation.
 
     >>> from mxnet.gluon.data.vision import transforms
     >>> blur = transforms.HybridRandomApply(transforms.RandomBrightness(0.5), p=0.3)
@@ -125,7 +125,7 @@ class HybridRandomApply(HybridBlock):
         self.p = p
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Draw whether, and do."""
+        """Apply the transformation at random."""
         drawn = F.random.uniform(shape=(1,)) < self.p
         return F.contrib.cond(drawn, lambda: self.transforms(x), lambda: F.identity(x))
 
@@ -152,9 +152,9 @@ class Cast(HybridBlock):
 
 
 class ToTensor(HybridBlock):
-    """Make a float32 array (channels, height, width) in [0, 1] of an image in 0 to 255.
+    """Convert an image in [0, 255] to a float32 array (channels, height, width) in [0, 1].
 
-    A batch of images is understood too.
+    Batches of images are supported too.
 
     >>> mx.gluon.data.vision.transforms.ToTensor()(nd.ones((1, 2, 3)) * 51).asnumpy()[0]
     array([[0.2, 0.2]], dtype=float32)
@@ -169,9 +169,9 @@ class ToTensor(HybridBlock):
 
 
 class Normalize(HybridBlock):
-    """Subtract a mean and divide by a deviation: one number, or one for each channel.
+    """Subtract a mean and divide by a standard deviation: one number, or one for each channel.
 
-    It takes what `ToTensor` makes.
+    Apply it after `ToTensor`.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class RandomBrightness(HybridBlock):
         self._args = _around_one(brightness)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Draw and change."""
+        """Apply a random change."""
         return F.image.random_brightness(x, *self._args)
 
 
@@ -238,12 +238,12 @@ class RandomContrast(HybridBlock):
         self._args = _around_one(contrast)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Draw and change."""
+        """Apply a random change."""
         return F.image.random_contrast(x, *self._args)
 
 
 class RandomSaturation(HybridBlock):
-    """Change the colors' strength by a factor within ``saturation`` of 1, not below 0.
+    """Change the saturation by a factor between ``max(0, 1 - saturation)`` and ``1 + saturation``.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ class RandomSaturation(HybridBlock):
         self._args = _around_one(saturation)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Draw and change."""
+        """Apply a random change."""
         return F.image.random_saturation(x, *self._args)
 
 
@@ -280,7 +280,7 @@ class RandomHue(HybridBlock):
         self._args = _around_one(hue)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Draw and change."""
+        """Apply a random change."""
         return F.image.random_hue(x, *self._args)
 
 
@@ -310,12 +310,12 @@ class RandomColorJitter(HybridBlock):
         self._args = (brightness, contrast, saturation, hue)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Draw and change."""
+        """Apply a random change."""
         return F.image.random_color_jitter(x, *self._args)
 
 
 class RandomLighting(HybridBlock):
-    """Add noise along the main directions of natural images' colors, of deviation ``alpha``.
+    """Add PCA noise, as in AlexNet: random shifts along the principal components of RGB colors.
 
     Parameters
     ----------
@@ -331,12 +331,12 @@ class RandomLighting(HybridBlock):
         self._alpha = alpha
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Draw and add."""
+        """Add random noise."""
         return F.image.random_lighting(x, self._alpha)
 
 
 class RandomGray(Block):
-    """Make an image gray with probability ``p``; it keeps its channels and its type.
+    """Convert an image to gray with probability ``p``; channels and data type are kept.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ class RandomGray(Block):
         self.p = p
 
     def forward(self, x: NDArray) -> NDArray:
-        """Draw whether, and change."""
+        """Convert to gray at random."""
         return image.RandomGrayAug(self.p)(x).astype(x.dtype, copy=False)
 
 
@@ -396,7 +396,7 @@ class RandomRotation(Block):
     zoom_out : bool
         Shrink until the whole image shows.
     rotate_with_proba : float
-        How probable it is that the image is rotated at all.
+        Probability of a rotation.
 
     >>> mx.gluon.data.vision.transforms.RandomRotation((-10, 10))(nd.ones((3, 4, 4))).shape
     (3, 4, 4)
@@ -419,7 +419,7 @@ class RandomRotation(Block):
         self._rotate_with_proba = rotate_with_proba
 
     def forward(self, x: NDArray) -> NDArray:
-        """Draw whether and how far, and rotate."""
+        """Rotate by a random angle."""
         if chance.fraction() >= self._rotate_with_proba:
             return x
         _check_float(x)
@@ -449,7 +449,7 @@ class CropResize(HybridBlock):
     size : int or (width, height), optional
         Width and height after resizing, or one number for both; None keeps the size.
     interpolation : int, optional
-        The method of resizing; 1 (bilinear) if nothing is said.
+        OpenCV's number of the interpolation; by default 1, bilinear.
 
     >>> mx.gluon.data.vision.transforms.CropResize(1, 0, 3, 2)(nd.ones((4, 5, 3))).shape
     (2, 3, 3)
@@ -471,7 +471,7 @@ class CropResize(HybridBlock):
         self._interpolation = interpolation
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Cut and resize."""
+        """Crop and resize."""
         out = F.image.crop(x, self._x, self._y, self._width, self._height)
         if not self._size:
             return out
@@ -487,7 +487,7 @@ class RandomCrop(Block):
     size : int or (width, height)
         Width and height, or one number for both.
     pad : int or (vertical, horizontal), optional
-        Add a border of so many pixels first.
+        Width of a border to add first.
     pad_value : int
         The color of the border.
     interpolation : int
@@ -510,7 +510,7 @@ class RandomCrop(Block):
         self._pad_value = pad_value
 
     def forward(self, x: NDArray) -> NDArray:
-        """Draw where, and cut."""
+        """Crop at a random position."""
         if self._pad is not None:
             down, across = self._pad
             x = image.copyMakeBorder(x, down, down, across, across, value=self._pad_value)
@@ -525,9 +525,9 @@ class RandomResizedCrop(Block):
     size : int or (width, height)
         Width and height, or one number for both.
     scale : tuple
-        The least and most part of the image's area.
+        Smallest and largest area, as a fraction of the image's.
     ratio : tuple
-        The least and most width / height.
+        Smallest and largest aspect ratio, width / height.
     interpolation : int
         OpenCV's number of the interpolation; 1 is bilinear.
 
@@ -547,7 +547,7 @@ class RandomResizedCrop(Block):
         self._args = (_pair(size), scale, ratio, interpolation)
 
     def forward(self, x: NDArray) -> NDArray:
-        """Draw, cut and resize."""
+        """Crop at random and resize."""
         return image.random_size_crop(x, *self._args)[0]
 
 
@@ -570,7 +570,7 @@ class CenterCrop(Block):
         self._args = (_pair(size), interpolation)
 
     def forward(self, x: NDArray) -> NDArray:
-        """Cut."""
+        """Crop at the center."""
         return image.center_crop(x, *self._args)[0]
 
 
@@ -580,9 +580,9 @@ class Resize(HybridBlock):
     Parameters
     ----------
     size : int or (width, height)
-        A number means a square, or with `keep_ratio` the shorter edge.
+        Size of the result. A number means a square, or with `keep_ratio` the shorter edge.
     keep_ratio : bool
-        Keep the form.
+        Whether to keep the aspect ratio.
     interpolation : int
         OpenCV's number of the interpolation; 1 is bilinear.
 
@@ -612,7 +612,7 @@ class RandomFlipLeftRight(HybridBlock):
         super().__init__()
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Draw whether, and mirror."""
+        """Mirror at random."""
         return F.image.random_flip_left_right(x)
 
 
@@ -627,7 +627,7 @@ class RandomFlipTopBottom(HybridBlock):
         super().__init__()
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Draw whether, and turn."""
+        """Flip at random."""
         return F.image.random_flip_top_bottom(x)
 
 

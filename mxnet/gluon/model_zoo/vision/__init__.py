@@ -1,4 +1,4 @@
-"""Networks for images, by name or by function."""
+"""Image classification networks, by name or by function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .resnet import *  # noqa: F403
 from .squeezenet import *  # noqa: F403
 from .vgg import *  # noqa: F403
 
-# By the names of their files: "mobilenetv2_0.5" is `mobilenet_v2_0_5`.
+# Names as in file names: "mobilenetv2_0.5" is `mobilenet_v2_0_5`.
 MODELS = {
     name: globals()[re.sub(r"(?<=[a-z])v(?=\d)", "_v", name).replace(".", "_")] for name in SHA1
 }

@@ -57,7 +57,7 @@ def alexnet(
     root: str | None = None,
     **kwargs: Any,
 ) -> AlexNet:
-    """Return AlexNet, trained if wanted; `root` is the folder of model files.
+    """Return AlexNet, optionally with trained parameters; `root` is the folder of model files.
 
     Parameters
     ----------

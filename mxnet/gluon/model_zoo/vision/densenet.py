@@ -12,7 +12,7 @@ from ..model_store import load_pretrained, variant
 
 __all__ = ["DenseNet", "densenet121", "densenet161", "densenet169", "densenet201"]
 
-# depth: channels of the first convolution, growth a layer, layers of each block
+# depth: channels of the first convolution, growth per layer, layers of each block
 densenet_spec = {
     121: (64, 32, [6, 12, 24, 16]),
     161: (96, 48, [6, 12, 36, 24]),
@@ -32,7 +32,7 @@ def _make_dense_block(
 
 
 def _make_dense_layer(growth_rate: int, bn_size: int, dropout: float) -> HybridConcurrent:
-    """Return a layer that joins `growth_rate` new channels to those it reads."""
+    """Return a layer that appends `growth_rate` new channels to its input."""
     new = nn.HybridSequential(prefix="")
     new.add(nn.BatchNorm())
     new.add(nn.Activation("relu"))
@@ -49,7 +49,7 @@ def _make_dense_layer(growth_rate: int, bn_size: int, dropout: float) -> HybridC
 
 
 def _make_transition(num_output_features: int) -> nn.HybridSequential:
-    """Return what stands between two blocks: fewer channels, half the size."""
+    """Return the transition between two blocks: fewer channels, half the size."""
     out = nn.HybridSequential(prefix="")
     out.add(nn.BatchNorm())
     out.add(nn.Activation("relu"))
@@ -70,7 +70,7 @@ class DenseNet(HybridBlock):
     block_config
         Number of layers of each stage.
     bn_size
-        Factor of the channels inside a layer.
+        Factor of the bottleneck's channels.
     dropout
         Probability of dropout after each layer.
     classes
@@ -124,7 +124,7 @@ def get_densenet(
     root: str | None = None,
     **kwargs: Any,
 ) -> DenseNet:
-    """Return a DenseNet of 121, 161, 169 or 201 layers, trained if wanted."""
+    """Return a DenseNet of 121, 161, 169 or 201 layers, optionally with trained parameters."""
     net = DenseNet(*densenet_spec[num_layers], **kwargs)
     return load_pretrained(net, f"densenet{num_layers}", pretrained, ctx, root)
 

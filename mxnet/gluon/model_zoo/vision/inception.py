@@ -12,7 +12,7 @@ from ..model_store import load_pretrained
 
 __all__ = ["Inception3", "inception_v3"]
 
-# A convolution is (channels, kernel, strides, padding); what is missing is MXNet's default.
+# A convolution is (channels, kernel, strides, padding); omitted items have MXNet's defaults.
 Step = tuple
 
 
@@ -102,7 +102,7 @@ def _make_E(prefix: str) -> HybridConcurrent:
 
 
 def _forked(*stem: Step) -> nn.HybridSequential:
-    """Return convolutions that end in a row and a column filter side by side."""
+    """Return convolutions that end in parallel row and column filters."""
     out = nn.HybridSequential(prefix="")
     out.add(_make_branch(None, *stem))
     fork = HybridConcurrent(axis=1, prefix="")
@@ -113,7 +113,7 @@ def _forked(*stem: Step) -> nn.HybridSequential:
 
 
 def make_aux(classes: int) -> nn.HybridSequential:
-    """Return the second classifier that the paper puts in the middle of the network."""
+    """Return the paper's auxiliary classifier in the middle of the network."""
     out = nn.HybridSequential(prefix="")
     out.add(nn.AvgPool2D(pool_size=5, strides=3))
     out.add(_make_basic_conv(channels=128, kernel_size=1))
@@ -124,7 +124,7 @@ def make_aux(classes: int) -> nn.HybridSequential:
 
 
 class Inception3(HybridBlock):
-    """Filters of several shapes side by side; for 299 by 299 images.
+    """Parallel filters of several shapes; for 299 by 299 images.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def inception_v3(
     root: str | None = None,
     **kwargs: Any,
 ) -> Inception3:
-    """Return Inception v3, trained if wanted; `root` is the folder of model files.
+    """Return Inception v3, optionally with trained parameters; `root` is the folder of model files.
 
     Parameters
     ----------

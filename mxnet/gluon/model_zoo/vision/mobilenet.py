@@ -95,9 +95,9 @@ def _add_conv_dw(
 
 
 class LinearBottleneck(nn.HybridBlock):
-    """Expand `t` times, convolve channel by channel, project without an activation.
+    """Expand the channels by `t`, apply a depthwise convolution, project without an activation.
 
-    The input is added where shapes allow.
+    The input is added if shapes match.
     """
 
     def __init__(self, in_channels: int, channels: int, t: int, stride: int, **kwargs: Any) -> None:
@@ -206,7 +206,7 @@ def get_mobilenet(
     root: str | None = None,
     **kwargs: Any,
 ) -> MobileNet:
-    """Return a MobileNet, trained if wanted.
+    """Return a MobileNet, optionally with trained parameters.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def get_mobilenet_v2(
     root: str | None = None,
     **kwargs: Any,
 ) -> MobileNetV2:
-    """Return a MobileNetV2, trained if wanted.
+    """Return a MobileNetV2, optionally with trained parameters.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""ResNet, 2015 (v1), and with normalization and ReLU before the convolutions, 2016 (v2)."""
+"""ResNet, 2015 (v1), and pre-activation ResNet, 2016 (v2)."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class _ResidualBlock(HybridBlock):
     stride
         Step of the first convolution.
     downsample
-        Whether the shortcut is a convolution, to change the size.
+        Whether the shortcut has a convolution that changes the size.
     in_channels
-        Number of input channels; 0 waits for the first input.
+        Number of input channels; 0: inferred from the first input.
     """
 
 
@@ -237,7 +237,7 @@ class _ResNet(HybridBlock):
     classes
         Number of classes of the output layer.
     thumbnail
-        Whether images are small, so that the first stage keeps their size.
+        Whether images are small; the first convolution then keeps their size.
     """
 
     features: nn.HybridSequential
@@ -347,7 +347,7 @@ class ResNetV2(_ResNet):
             self.output = nn.Dense(classes, in_units=channels[-1])
 
 
-# depth: kind of block, blocks of each stage, channels before and of each stage
+# depth: type of block, blocks of each stage, initial channels and those of each stage
 resnet_spec = {
     18: ("basic_block", [2, 2, 2, 2], [64, 64, 128, 256, 512]),
     34: ("basic_block", [3, 4, 6, 3], [64, 64, 128, 256, 512]),
@@ -370,14 +370,14 @@ def get_resnet(
     root: str | None = None,
     **kwargs: Any,
 ) -> _ResNet:
-    """Return a ResNet of version 1 or 2 and 18, 34, 50, 101 or 152 layers, trained if wanted.
+    """Return a ResNet, optionally with trained parameters.
 
     Parameters
     ----------
     version
-        Version of the network.
+        Version of the network: 1 or 2.
     num_layers
-        Number of layers, which names the variant.
+        Number of layers: 18, 34, 50, 101 or 152.
     pretrained
         Whether to load trained parameters; a string names a torch checkpoint that has them.
     ctx

@@ -12,7 +12,7 @@ from ..model_store import load_pretrained, variant
 
 __all__ = ["SqueezeNet", "squeezenet1_0", "squeezenet1_1"]
 
-# first convolution: channels, kernel; then fires by squeezed channels, "pool" between them
+# first convolution: channels, kernel; then squeezed channels of each fire, or "pool"
 SPEC = {
     "1.0": (96, 7, ["pool", 16, 16, 32, "pool", 32, 48, 48, 64, "pool", 64]),
     "1.1": (64, 3, ["pool", 16, 16, "pool", 32, 32, "pool", 48, 48, 64, 64]),
@@ -29,7 +29,7 @@ def _make_fire_conv(channels: int, kernel_size: int, padding: int = 0) -> nn.Hyb
 def _make_fire(
     squeeze_channels: int, expand1x1_channels: int, expand3x3_channels: int
 ) -> nn.HybridSequential:
-    """Return a fire: squeeze by a 1x1 convolution, expand by 1x1 and 3x3 side by side."""
+    """Return a fire module: a 1x1 squeeze, then parallel 1x1 and 3x3 expansions."""
     out = nn.HybridSequential(prefix="")
     out.add(_make_fire_conv(squeeze_channels, 1))
     paths = HybridConcurrent(axis=1, prefix="")
@@ -40,7 +40,7 @@ def _make_fire(
 
 
 class SqueezeNet(HybridBlock):
-    """Fires and poolings, without dense layers; for 224 by 224 images.
+    """Fire modules and pooling, without dense layers; for 224 by 224 images.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def get_squeezenet(
     root: str | None = None,
     **kwargs: Any,
 ) -> SqueezeNet:
-    """Return a SqueezeNet of version 1.0 or 1.1, trained if wanted."""
+    """Return a SqueezeNet of version 1.0 or 1.1, optionally with trained parameters."""
     net = SqueezeNet(version, **kwargs)
     return load_pretrained(net, f"squeezenet{version}", pretrained, ctx, root)
 

@@ -109,12 +109,12 @@ def get_vgg(
     root: str | None = None,
     **kwargs: Any,
 ) -> VGG:
-    """Return a VGG of 11, 13, 16 or 19 layers, trained if wanted.
+    """Return a VGG of 11, 13, 16 or 19 layers, optionally with trained parameters.
 
     Parameters
     ----------
     num_layers
-        Number of layers, which names the variant.
+        Number of layers: 11, 13, 16 or 19.
     pretrained
         Whether to load trained parameters; a string names a torch checkpoint that has them.
     ctx

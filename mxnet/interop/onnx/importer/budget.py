@@ -1,8 +1,7 @@
-"""Compute the size of a model after the expansion of its functions, without expanding it.
+"""Computes the size of a model after expansion of its functions.
 
-A function may call others twice, which call others twice: a file of a kilobyte then stands for
-millions of nodes. Sizes are summed function by function, and a model that outgrows its file is
-refused before anything is expanded.
+Nested functions may expand a file of a kilobyte to millions of nodes. Sizes are computed by
+function, and a model that is too large for its file raises an error before expansion.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from ....error import FormatError
 __all__ = ["MAX_FUNCTION_DEPTH", "check_size", "max_nodes"]
 
 MAX_FUNCTION_DEPTH = 32
-# Nodes and bytes of any model, and of each byte of its file.
+# Maximum nodes and bytes: base, and per byte of the file.
 MIN_NODES, NODES_PER_BYTE = 5_000, 0.05
 MIN_BYTES, BYTES_PER_BYTE = 16 << 20, 16
 
@@ -23,19 +22,19 @@ Key = tuple[str, str]
 
 
 class Size(NamedTuple):
-    """Nodes and bytes of something after its functions are expanded."""
+    """Number of nodes and bytes after expansion."""
 
     nodes: int
     bytes: int
 
 
 def max_nodes(file_bytes: int) -> int:
-    """Return how many nodes a model may have once its functions are expanded."""
+    """Return the maximum number of nodes of an expanded model."""
     return MIN_NODES + int(NODES_PER_BYTE * file_bytes)
 
 
 def check_size(model: Any, name: str, file_bytes: int) -> None:
-    """Raise an error if functions make a model much larger than its file."""
+    """Raise if functions expand a model beyond its limits."""
     if not model.functions:
         return
     sizes = _Sizes({(f.domain, f.name): f for f in model.functions}, name)

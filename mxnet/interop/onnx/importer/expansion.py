@@ -1,4 +1,4 @@
-"""Replaces nodes that are defined by other nodes: functions of a file, and of ONNX itself."""
+"""Expands functions of a file and of ONNX into nodes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class _Expansion:
         return is_changed
 
     def _definition(self, node: Any) -> Any:
-        """Return the function that defines a node, if there is one and it has no row."""
+        """Return the function of a node without a row, or None."""
         results = self.local.get((node.domain, node.op_type))
         if results is not None:
             return results
@@ -170,7 +170,7 @@ def _rename(node: Any, names: dict[str, str], prefix: str, attrs: Mapping[str, A
         source = attribute
         if attribute.ref_attr_name:
             if attribute.ref_attr_name not in attrs:
-                continue  # the operator's own default holds
+                continue  # the operator's default applies
             source = attrs[attribute.ref_attr_name]
         copy = renamed.attribute.add()
         copy.CopyFrom(source)

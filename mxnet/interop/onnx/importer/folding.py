@@ -1,4 +1,4 @@
-"""Computes at import what follows from constants and shapes, within bounds.
+"""Constant folding at import, within bounds.
 
 Exporters compute shapes element by element. An element of a small array of integers is a number,
 the name of a dynamic size, or None. A shape such as ``(batch, 6, 32)`` is thus known except for its
@@ -23,7 +23,7 @@ Element = int | str | None
 MAX_ELEMENTS = 64
 
 MAX_INPUT, MAX_OUTPUT = 1 << 16, 1 << 20
-# What cannot be larger than all its inputs together, and what can.
+# Operators whose result is at most as large as all inputs together, and others.
 SHRINKING = {
     *("Abs", "Cast", "Ceil", "Concat", "Exp", "Flatten", "Floor", "Gather", "Identity", "Log"),
     *("Neg", "NonZero", "Not", "Reciprocal", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"),
@@ -82,7 +82,7 @@ def _evaluate(node: Any, feed: Mapping[str, np.ndarray], opset: int) -> list[np.
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
     try:
         return [np.asarray(a) for a in ReferenceEvaluator(model).run(None, dict(feed))]
-    except Exception:  # whatever the evaluator lacks, the node is built as symbols instead
+    except Exception:  # if the evaluator fails, the node is built as symbols
         return None
 
 

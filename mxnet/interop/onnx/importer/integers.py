@@ -1,4 +1,4 @@
-"""Integer types of ONNX that MXNet lacks: they become the next wider type."""
+"""Integer types of ONNX that MXNet lacks are widened."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WIDER_TYPES = {
         ("uint64", "int64"),
     )
 }
-# What may leave the range of the narrow type, where ONNX wraps around.
+# Operators that may overflow the narrow type, where ONNX wraps around.
 WRAPPING = {
     *("Add", "Sub", "Mul", "Neg", "Pow", "Sum", "Cast", "CastLike", "BitShift", "BitwiseNot"),
     *("ReduceSum", "ReduceProd", "CumSum", "MatMul", "Gemm"),

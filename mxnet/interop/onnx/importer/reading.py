@@ -1,7 +1,7 @@
 """Reads ONNX files. Files are untrusted: no code in them runs, and sizes are checked first.
 
-Checking and shape inference of the ONNX library read untrusted numbers as indices. A child process,
-where the system can fork, isolates the caller from crashes, endless loops and excessive memory.
+The ONNX library's checker and shape inference use untrusted numbers as indices. If the system
+supports fork, a child process isolates the caller from crashes, endless loops and excessive memory.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ MAX_FILE_BYTES = 2**31 - 1
 MAX_NODES = 1_000_000
 MAX_DEPTH = 16
 STRING = 8  # ONNX's number of the type
-# Bits of one element, where they are not whole bytes.
+# Bits of an element of types smaller than a byte.
 PACKED_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
-# Seconds of computing for any file, and more for large ones; a busy machine takes longer.
+# Maximum seconds of CPU time: base, and for large files.
 MAX_SECONDS, BYTES_PER_SECOND = 1.0, 5e6
 MAX_WAIT = 60.0
-# Bytes that a helper may take for any file, and for each byte of it.
+# Maximum memory of a child: base, and per byte of the file.
 MAX_MEMORY, MEMORY_PER_BYTE = 128 << 20, 8
 ANSWER, FAILURE = b"+", b"-"
 PR_SET_PDEATHSIG = 1
@@ -53,7 +53,7 @@ _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 def read_model(source: Any) -> Any:
     """Return a checked ModelProto from a path or from bytes.
 
-    Damaged files, files that point at other files and unknown types are errors.
+    Raises for damaged files, references to other files and unknown types.
     """
     name, data, model = parse_model(source)
     check_model(name, data, model)
@@ -99,7 +99,7 @@ def infer_shapes(model: Any) -> Any:
     inferred = onnx.ModelProto()
     try:
         inferred.ParseFromString(run_isolated(infer, "the model", model.ByteSize()))
-    except FormatError:  # its failures must not be ours: rows say what they need
+    except FormatError:  # failures are ignored: rows raise if they need a shape
         return model
     return inferred
 
@@ -145,7 +145,7 @@ def _check_nodes(nodes: Any, name: str, depth: int) -> None:
 
 
 def _check_tensor(tensor: Any, name: str) -> None:
-    """Compare the size that a tensor claims with the bytes that it has."""
+    """Raise unless the declared size of a tensor matches its bytes."""
     onnx = load_onnx()
     what = f"{name}: tensor {tensor.name!r}"
     if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
@@ -161,7 +161,7 @@ def _check_tensor(tensor: Any, name: str) -> None:
 
 
 def _count_stored(tensor: Any, count: int) -> float:
-    """Return how many elements a tensor holds that claims `count`."""
+    """Return the number of stored elements of a tensor of declared size `count`."""
     onnx = load_onnx()
     name = onnx.TensorProto.DataType.Name(tensor.data_type)
     if tensor.data_type == STRING:
@@ -170,7 +170,7 @@ def _count_stored(tensor: Any, count: int) -> float:
         length = len(tensor.raw_data)
         if name not in PACKED_BITS:  # a part of an element is damage as well
             return length / onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
-        # Several elements share a byte, the last of which may be half empty.
+        # Several elements share a byte; the last byte may be partly used.
         bits = PACKED_BITS[name]
         return count if -(-count * bits // 8) == length else length * 8 / bits
     lists = (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data)
@@ -189,7 +189,7 @@ def tensor_to_numpy(tensor: Any) -> np.ndarray:
 
 
 def run_isolated(work: Callable[[], bytes], name: str, size: int = 0) -> bytes:
-    """Return the bytes that `work` makes in a child process from a file of `size` bytes.
+    """Run `work` in a child process, limited for a file of `size` bytes; return its bytes.
 
     An exception in it becomes a `FormatError` with its text; so do a crash and a timeout.
     """
@@ -213,13 +213,13 @@ def run_isolated(work: Callable[[], bytes], name: str, size: int = 0) -> bytes:
         status = os.waitpid(child, 0)[1]
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
         answer = FAILURE + f"it takes more than {seconds} s of computing".encode()
-    elif status and answer[:1] == ANSWER:  # it ended in the middle of its answer
+    elif status and answer[:1] == ANSWER:  # it ended while sending the result
         answer = FAILURE
     return _unpack(answer, name)
 
 
 def _serve(work: Callable[[], bytes], writer: int, parent: int, seconds: int, memory: int) -> None:
-    """Send the answer and end the child at once, even after an error."""
+    """Send the result and exit the child process immediately, even after an error."""
     try:
         _end_with(parent)
         _limit(seconds, memory)

@@ -26,15 +26,15 @@ F: Any = symbol
 internal: Any = F._internal
 Build = Callable[..., Any]
 B = TypeVar("B", bound=Build)
-MAX_ELEMENTS = 1 << 28  # of one array that a small file may ask for
+MAX_ELEMENTS = 1 << 28  # maximum bytes of an array in a small file
 
 
 class UnsupportedImport(MXNetError, NotImplementedError):
-    """A node of an ONNX file cannot be built from symbols."""
+    """Raised if a node of an ONNX file cannot be imported."""
 
 
 class NeedsConstant(UnsupportedImport):
-    """A node needs a value at import that follows from inputs of the model.
+    """Raised if a node needs a value at import that depends on inputs of the model.
 
     `roots` are these inputs.
     """
@@ -46,7 +46,7 @@ class NeedsConstant(UnsupportedImport):
 
 
 class Sizes(Sequence[int]):
-    """A shape; only the sizes that are read must be known."""
+    """A shape that raises if an unknown size is read."""
 
     def __init__(self, name: str, shape: tuple[int | None, ...] | None) -> None:
         self.name = name
@@ -56,8 +56,8 @@ class Sizes(Sequence[int]):
         sizes = None if self.shape is None else self.shape[key]
         if sizes is None or (isinstance(sizes, tuple) and None in sizes):
             raise UnsupportedImport(
-                f"ONNX import: the shape of {self.name!r} must be known, it is {self.shape}. "
-                "Give numbers for the sizes of the model's inputs."
+                f"ONNX import: the shape of {self.name!r} must be known, it is {self.shape}. Use "
+                "numbers for the sizes of the model's inputs."
             )
         return sizes
 
@@ -72,7 +72,7 @@ class Sizes(Sequence[int]):
 class Value:
     """A tensor of the ONNX graph: a symbol, a constant, or both.
 
-    `shape` is a tuple with None for sizes that are not known; it is None if not even the rank is.
+    `shape` is a tuple with None for unknown sizes, or None if the rank is unknown.
     `dtype` is NumPy's, or None. `elements` are the known numbers of a small vector.
     """
 
@@ -239,7 +239,7 @@ def importers() -> dict[str, Build]:
 
 
 def direct(op_type: str, function: Any, outputs: int = 1, **attrs: Any) -> None:
-    """Import an ONNX operator as one of ours.
+    """Import an ONNX operator as one of MXNext's.
 
     `attrs` are the defaults of attributes, ``(name, default)`` where ONNX has another name. Truth
     values and tuples are converted.

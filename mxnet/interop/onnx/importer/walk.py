@@ -1,4 +1,4 @@
-"""The walk over the nodes of an ONNX graph, which builds a symbol."""
+"""Traversal of an ONNX graph, which builds a symbol."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from .value import NeedsConstant, OnnxNode, SequenceValue, UnsupportedImport, Va
 
 __all__ = ["Importer"]
 
-# What numbers that make no sense raise in the rows.
+# Errors of rows for invalid numbers.
 FAILURES = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 
 
-# Bytes of constants that are computed at import: for any model, and for each byte of its file.
+# Maximum bytes of folded constants: base, and per byte of the file.
 MAX_FOLDED_BYTES, FOLDED_PER_BYTE = 64 << 20, 4
 
 
@@ -50,7 +50,7 @@ class Importer:
         self.shapes: dict[str, tuple] = {}
         self.dims: dict[str, tuple] = {}  # the same with the names of dynamic sizes
         self.dtypes: dict[str, np.dtype] = {}
-        self.stored_dtypes: dict[str, np.dtype] = {}  # the file's, where MXNet may lack them
+        self.stored_dtypes: dict[str, np.dtype] = {}  # types in the file, which MXNet may lack
         self.integers = IntegerTypes()
         self.inputs: list[str] = []
         self.stand_ins: dict[str, Value] = {}
@@ -120,7 +120,7 @@ class Importer:
 
     def _lookup(self, name: str) -> Any:
         if name not in self.values:
-            raise FormatError(f"ONNX import: nothing makes the value {name!r}.")
+            raise FormatError(f"ONNX import: no node computes the value {name!r}.")
         return self.values[name]
 
     def _define_input(self, info: Any) -> None:
@@ -210,7 +210,7 @@ class Importer:
                 return
         elements = infer_elements(node, inputs)
         is_constant = elements is not None and all(isinstance(e, int) for e in elements)
-        # A shape is a constant to later nodes, and still a node of the graph where it is returned.
+        # A shape is a constant for later nodes, but still a node if it is an output.
         if elements is not None and is_constant and proto.op_type != "Shape":
             self._define_elements(proto.output[0], elements, inputs)
             return
@@ -271,7 +271,7 @@ class Importer:
             unique = f"{name}_{number}"
         self._taken.add(unique)
         if array.ndim == 0 and not is_np_shape():
-            array = array.reshape(1)  # MXNet's files cannot hold numbers without axes
+            array = array.reshape(1)  # MXNet's files do not support 0-d arrays
         self.params[unique] = array = self.integers.widen(array, name)
         output = symbol.Variable(unique, shape=array.shape or None)
         output._heads[0].node.extra.pop(MARK, None)  # it belongs to the model, not to a body

@@ -36,7 +36,7 @@ def slice_axis(g: Builder, call: Call, x: str) -> str:
 
 @row("slice_like")
 def slice_like(g: Builder, call: Call, x: str, like: str) -> str:
-    """Cut to the sizes of another array."""
+    """Slice to the sizes of another array."""
     axes = call.attrs["axes"]
     if axes is None:
         return g.Identity(x)
@@ -97,7 +97,7 @@ def batch_take(g: Builder, call: Call, x: str, indices: str) -> str:
 
 
 def _index_rows(g: Builder, call: Call, indices: str, position: int) -> str:
-    """Return indices ``(axes, ...)`` as ONNX wants them: ``(..., axes)``."""
+    """Transpose indices ``(axes, ...)`` to ONNX's ``(..., axes)``."""
     rank = len(call.shapes[position])
     positions = g.cast(indices, call.dtypes[position], INT64)
     return g.transpose(positions, *range(1, rank), 0)
@@ -163,14 +163,14 @@ def _linear_ranges(call: Call) -> np.ndarray:
 
 @row("_slice_assign")
 def slice_assign(g: Builder, call: Call, lhs: str, rhs: str) -> str:
-    """Write an array into a part of another."""
+    """Assign an array to a slice."""
     indices = _linear_ranges(call)
     return g.ScatterND(lhs, g.array(indices), g.reshape(rhs, indices.shape[:-1]))
 
 
 @row("_slice_assign_scalar")
 def slice_assign_scalar(g: Builder, call: Call, x: str) -> str:
-    """Write a number into a part of an array."""
+    """Assign a number to a slice."""
     indices = _linear_ranges(call)
     value = g.scalar(call.attrs["scalar"], call.dtype)
     return g.ScatterND(x, g.array(indices), g.Expand(value, g.ints(*indices.shape[:-1])))
@@ -202,7 +202,7 @@ def unravel_index(g: Builder, call: Call, x: str) -> str:
 @row("_npx_nonzero")
 def nonzero(g: Builder, call: Call, x: str) -> str:
     """The indices of elements other than 0, one in each row."""
-    x = x if call.ndim else g.reshape(x, [1])  # a number counts as one row
+    x = x if call.ndim else g.reshape(x, [1])  # treat a number as one row
     indices = g.NonZero(g.cast(x, call.dtype, torch.bool))
     return g.cast(g.Transpose(indices, perm=[1, 0]), INT64, call.out_dtypes[0])
 

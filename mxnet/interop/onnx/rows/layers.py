@@ -289,7 +289,7 @@ class Windows(NamedTuple):
         return UNKNOWN not in self.sizes
 
     def counts(self) -> list[int]:
-        """Return how many windows there are along each axis."""
+        """Return the number of windows along each axis."""
         return [(n + b + a - k) // s + 1 for n, k, s, b, a in zip(*self, strict=True)]
 
 
@@ -305,7 +305,7 @@ def _windows(call: Call, sizes: list[int]) -> Windows:
         windows = Windows(sizes, kernel, stride, pad, after)
         if not windows.is_known:
             return windows
-        # Keep of the additional padding only what the last window covers.
+        # Keep only the additional padding that the last window covers.
         needed = [
             max((o - 1) * s + k - n - p, 0)
             for o, s, k, n, p in zip(windows.counts(), stride, kernel, sizes, pad, strict=True)
@@ -362,7 +362,7 @@ def _sum(g: Builder, dtype: torch.dtype, x: str, windows: Windows) -> str:
 
 
 def _count_covered(call: Call, windows: Windows, with_pad: bool) -> np.ndarray:
-    """Return how many elements each window divides by, ``(1, 1, ...)``."""
+    """Return the divisor of each window, ``(1, 1, ...)``."""
     counts = np.ones([1, 1], dtype=numpy_dtype(call.dtype))
     pads = per_axis(call.attrs["pad"], 0, len(windows.kernel))
     sides = zip(*windows[:4], pads, windows.counts(), strict=True)
@@ -503,7 +503,7 @@ def _regions(size: int, count: int) -> np.ndarray:
 def _batch_norm(g: Builder, call: Call, xs: tuple[str, ...], axis: int) -> list[str]:
     x, gamma, beta, mean, var = xs
     a, wide = call.attrs, call.dtypes[1]
-    if a["fix_gamma"]:  # MXNet takes 1, whatever gamma holds
+    if a["fix_gamma"]:  # MXNet uses 1 for any gamma
         gamma = g.array(np.ones(call.shape[axis], dtype=numpy_dtype(wide)))
     order = [0, axis, *(i for i in range(1, call.ndim) if i != axis)][: call.ndim]
     moved = g.transpose(g.cast(x, call.dtype, wide), *order)
@@ -514,7 +514,7 @@ def _batch_norm(g: Builder, call: Call, xs: tuple[str, ...], axis: int) -> list[
     output = g.cast(output, wide, call.dtype)
     if not a["output_mean_var"]:
         return [output]
-    if call.op.name == "_contrib_SyncBatchNorm":  # the variance is an output as it is
+    if call.op.name == "_contrib_SyncBatchNorm":  # the variance is an output
         return [output, g.Identity(mean), g.Identity(var)]
     shifted = g.Add(var, g.scalar(a["eps"], wide))
     return [output, g.Identity(mean), g.Reciprocal(g.Sqrt(shifted))]
@@ -525,7 +525,7 @@ def _batch_norm(g: Builder, call: Call, xs: tuple[str, ...], axis: int) -> list[
     first_suffix=lambda call: "",
 )
 def batch_norm(g: Builder, call: Call, *xs: str) -> str | list[str]:
-    """Normalize by the moving statistics, at axis 1 where the operator has no `axis`."""
+    """Normalize by the running statistics, along axis 1 if the operator has no `axis`."""
     name = call.op.name
     outputs = _batch_norm(g, call, xs, call.axis if "axis" in call.attrs else 1)
     if name != "_contrib_BatchNormWithReLU":
@@ -563,7 +563,7 @@ def layer_norm(g: Builder, call: Call, x: str, gamma: str, beta: str) -> str | l
 
 @row("GroupNorm")
 def group_norm(g: Builder, call: Call, x: str, gamma: str, beta: str) -> str | list[str]:
-    """Normalize groups of channels; gamma and beta have one number for each group."""
+    """Normalize groups of channels; gamma and beta have one element per group."""
     groups, eps = call.attrs["num_groups"], call.attrs["eps"]
     split = g.reshape(x, [0, groups, -1])
     output, mean, deviation = standardize(g, split, [2], eps, call.dtype)

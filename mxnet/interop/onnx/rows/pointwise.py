@@ -54,7 +54,7 @@ ROUNDING, OF_INTEGERS = {"Ceil", "Floor"}, {"Abs", "Neg", "Sign"}
 
 
 def _is_numpy(call: Call) -> bool:
-    """Return whether an operator is one of `mx.np`, which treats integers in its own way."""
+    """Return whether an operator is one of `mx.np`, which handles integers differently."""
     return call.op.name.startswith("_np")
 
 
@@ -118,7 +118,7 @@ def training_output(g: Builder, call: Call, x: str, *_: str) -> str:
 
 @row("Dropout")
 def dropout(g: Builder, call: Call, x: str) -> str:
-    """Write Dropout, which does nothing when a model predicts."""
+    """Write Dropout, which has no effect in inference."""
     if call.attrs["mode"] == "always" and call.attrs["p"]:
         raise call.unsupported("draws random numbers in prediction too (mode='always').")
     if call.attrs["p"] == 1:  # runtimes refuse a ratio of 1
@@ -191,13 +191,13 @@ for _names, _one in FORMULAS.items():
 
 
 def truncate(g: Builder, x: str) -> str:
-    """Cut floats toward 0."""
+    """Truncate floats."""
     return g.Mul(g.Sign(x), g.Floor(g.Abs(x)))
 
 
 @row("fix", "trunc", "_npi_fix", "_npi_trunc")
 def trunc(g: Builder, call: Call, x: str) -> str:
-    """Cut toward 0."""
+    """Truncate."""
     return truncate(g, x) if is_float(call.dtype) else g.cast(x, call.dtype, call.out_dtypes[0])
 
 
@@ -341,7 +341,7 @@ def all_finite(g: Builder, call: Call, *xs: str) -> str:
 
 @row("_npi_nan_to_num")
 def nan_to_num(g: Builder, call: Call, x: str) -> str:
-    """Replace what is not a finite number."""
+    """Replace NaN and infinities."""
     if not is_float(call.dtype):
         return g.Identity(x)
     a, limits = call.attrs, torch.finfo(call.dtype)
@@ -425,7 +425,7 @@ def _computed_in(call: Call, kind: str) -> torch.dtype:
 
 
 def _scalar_of(call: Call, dtype: torch.dtype) -> float:
-    """Return the scalar as MXNet takes it: in the type of the array."""
+    """Return the scalar in the type of the array, as in MXNet."""
     number = float(call.attrs["scalar"])
     if is_float(dtype):
         return number if is_float(call.dtype) or is_float(call.out_dtypes[0]) else int(number)
@@ -435,7 +435,7 @@ def _scalar_of(call: Call, dtype: torch.dtype) -> float:
 
 
 def _numpy_scalar_of(call: Call, dtype: torch.dtype, kind: str) -> tuple[torch.dtype, float]:
-    """Return how `mx.np` takes a number next to integers: in their type, unless it is a float."""
+    """Return the scalar for `mx.np`: in the array's type, unless it is a float."""
     number = float(call.attrs["scalar"])
     if not math.isfinite(number) and not is_float(call.dtype):
         raise call.unsupported(f"has scalar={number}, which integers cannot hold.")
@@ -515,7 +515,7 @@ def _arctan2(g: Builder, y: str, x: str, dtype: torch.dtype) -> str:
 
 
 def _copysign(g: Builder, size: str, sign: str, dtype: torch.dtype) -> str:
-    """Return magnitudes with the signs of other numbers; -0 counts as negative."""
+    """Return magnitudes with the signs of other numbers; -0 is treated as negative."""
     zero = g.scalar(0, dtype)
     is_zero = g.Equal(sign, zero)
     inverse = g.Reciprocal(g.Where(is_zero, sign, g.scalar(1, dtype)))

@@ -1,11 +1,11 @@
 """Rows of quantization, and of 8-bit layers between DequantizeLinear and QuantizeLinear (QDQ).
 
-Runtimes replace such a group by one integer operator. What MXNet keeps as 32-bit sums with a range
-are real numbers for the row of `requantize`; the sums themselves are written where they are read.
+Runtimes replace such a group by one integer operator. MXNet's 32-bit sums with a range are real
+numbers for the row of `requantize`; the sums are exported only if they are used.
 
-A quantized array of MXNet travels with the range it represents; its scale follows from the larger
-end of the range, and the zero point is 0. Like MXNet 1.9.1, some operators count 127 and 255
-steps, others 127.5 and 255.5.
+MXNet's quantized arrays have a range; the scale is determined by its end of larger magnitude, and
+the zero point is 0. As in MXNet 1.9.1, some operators use 127 and 255 steps, others 127.5 and
+255.5.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def quantize(
             low, high = (_vector(g, e) for e in (-end, end))
         return [output, low, high]
     end = larger_end(g, low, high)
-    # A range of zeros only has no steps: everything becomes 0.
+    # An empty range has no steps: all values become 0.
     is_empty = g.Equal(end, g.scalar(0, FLOAT))
     scale = g.Where(is_empty, g.scalar(1, FLOAT), g.Div(end, g.scalar(steps, FLOAT)))
     output = g.QuantizeLinear(x, g.reshape(scale, []), g.scalar(0, dtype))
@@ -98,7 +98,7 @@ def quantize_v2(g: Builder, call: Call, x: str) -> list[str]:
 
 @row("_contrib_dequantize")
 def dequantize(g: Builder, call: Call, x: str, low: str, high: str) -> str:
-    """Return the floats that a quantized array represents."""
+    """Dequantize an array."""
     scale = scale_of(g, low, high, HALF_STEPS[call.dtype])
     return g.DequantizeLinear(x, scale, g.scalar(0, call.dtype))
 

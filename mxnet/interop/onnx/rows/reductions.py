@@ -176,7 +176,7 @@ def spread(g: Builder, call: Call, x: str) -> str:
 
 @row("_npi_average")
 def average(g: Builder, call: Call, x: str, *weights: str) -> list[str]:
-    """Mean with weights, and their sum: one number unless each element has its own."""
+    """Weighted mean, and the sum of the weights."""
     axes, dtype = call.axes(), call.out_dtypes[0]
     data = g.cast(x, call.dtype, dtype)
     if not weights:

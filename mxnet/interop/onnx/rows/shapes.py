@@ -1,4 +1,4 @@
-"""Rows of operators that change shapes, move, join, split and make arrays."""
+"""Rows of operators that reshape, permute, join, split and create arrays."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ..builder import (
     row,
 )
 
-# Numbers of elements are exact in doubles, and this keeps tables in files small.
+# Maximum number of elements: keeps tables in files small.
 MAX_ELEMENTS = 1 << 22
 NEEDS_SHAPE = "needs the shape of its input as numbers."
 
 
 @row("Reshape")
 def reshape(g: Builder, call: Call, x: str) -> str:
-    """Reshape; MXNet's codes were resolved when shapes were inferred, unless sizes are dynamic."""
+    """Reshape; codes were resolved by shape inference, unless sizes are dynamic."""
     target = call.out_shapes[0]
     if target.count(UNKNOWN) > 1 and call.attrs["shape"] and not call.attrs["reverse"]:
         return g.Reshape(x, g.Concat(*_sizes_by_codes(g, call, x), axis=0))
@@ -37,7 +37,7 @@ def reshape(g: Builder, call: Call, x: str) -> str:
 
 
 def _sizes_by_codes(g: Builder, call: Call, x: str) -> list[str]:
-    """Return the target of a Reshape as vectors that are computed when the model runs."""
+    """Return the target of a Reshape as vectors computed at run time."""
     codes, sizes, axis = list(call.attrs["shape"]), [], 0
     while codes:
         code = codes.pop(0)
@@ -78,7 +78,7 @@ def at_least(g: Builder, call: Call, *xs: str) -> list[str]:
 
 @row("reshape_like")
 def reshape_like(g: Builder, call: Call, x: str, like: str) -> str:
-    """Reshape to the shape of another array, or to a part of it."""
+    """Reshape to (a part of) the shape of another array."""
     if UNKNOWN not in call.out_shapes[0]:
         return g.reshape(x, call.out_shapes[0])
     if all(call.attrs[k] is None for k in ("lhs_begin", "lhs_end", "rhs_begin", "rhs_end")):
@@ -209,7 +209,7 @@ def rearrange(g: Builder, call: Call, x: str) -> str:
 
 @row("_np_trace")
 def trace(g: Builder, call: Call, x: str) -> str:
-    """Sum of a diagonal: the elements that one moving counts."""
+    """Sum of a diagonal."""
     a = call.attrs
     call.require_sizes(call.shape, NEEDS_SHAPE)
     numbers = np.arange(math.prod(call.shape)).reshape(call.shape)
@@ -255,7 +255,7 @@ def tril(g: Builder, call: Call, x: str) -> str:
 def _move_blocks(
     g: Builder, call: Call, x: str, split: Sequence[int], order: Sequence[int], to: Sequence[int]
 ) -> str:
-    """Write what runtimes do with floats only as a transposition."""
+    """Write a transposition, because runtimes support the operator only for floats."""
     call.require_sizes(call.shape[1:], "of integers needs all sizes but the first as numbers.")
     return g.reshape(g.transpose(g.reshape(x, [-1, *split]), *order), [-1, *to])
 
@@ -398,13 +398,13 @@ def repeat(g: Builder, call: Call, x: str) -> str:
 
 @row("broadcast_to", "_npi_broadcast_to")
 def broadcast_to(g: Builder, call: Call, x: str) -> str:
-    """Repeat axes of size 1; 0 in the attribute keeps a size."""
+    """Broadcast axes of size 1; 0 in the attribute keeps a size."""
     return g.Expand(x, g.ints(*(1 if n == UNKNOWN else n for n in call.out_shapes[0])))
 
 
 @row("broadcast_axis")
 def broadcast_axis(g: Builder, call: Call, x: str) -> str:
-    """Repeat some axes of size 1."""
+    """Broadcast some axes of size 1."""
     sizes = [1] * call.ndim
     for axis, size in zip(call.axes(), call.attrs["size"], strict=True):
         sizes[axis] = size
@@ -413,7 +413,7 @@ def broadcast_axis(g: Builder, call: Call, x: str) -> str:
 
 @row("broadcast_like")
 def broadcast_like(g: Builder, call: Call, x: str, like: str) -> str:
-    """Repeat axes of size 1 to the shape of another array."""
+    """Broadcast axes of size 1 to the shape of another array."""
     left, right = call.attrs["lhs_axes"], call.attrs["rhs_axes"]
     if UNKNOWN not in call.out_shapes[0]:
         return g.Expand(x, g.ints(*call.out_shapes[0]))
@@ -454,7 +454,7 @@ def numpy_pad(g: Builder, call: Call, x: str) -> str:
 
 
 def _mirror(g: Builder, call: Call, x: str) -> str:
-    """Continue axes as in a mirror that repeats the edge."""
+    """Pad axes symmetrically (reflection including the edge)."""
     call.require_sizes(call.shape, "needs the sizes of mirrored axes as numbers.")
     output = x
     for axis, (before, after) in enumerate(call.attrs["pad_width"]):
@@ -468,7 +468,7 @@ def _mirror(g: Builder, call: Call, x: str) -> str:
 
 @row("Crop")
 def crop(g: Builder, call: Call, x: str, *like: str) -> str:
-    """Cut height and width, to given sizes or to those of another image."""
+    """Crop height and width to given sizes or those of another image."""
     sizes = call.out_shapes[0][2:]
     call.require_sizes((*call.shape[2:], *sizes), "needs height and width as numbers.")
     starts = list(call.attrs["offset"])
@@ -518,7 +518,7 @@ row("_npi_full_like")(lambda g, call, x: _fill_like(g, call, x, call.attrs["fill
     *("_npi_blackman", "_npi_hamming", "_npi_hanning"),
 )
 def constant(g: Builder, call: Call) -> str:
-    """An array that follows from attributes: computed at export."""
+    """A constant array, computed at export."""
     return g.output(call, call.evaluate().numpy())
 
 
@@ -559,7 +559,7 @@ def eye(g: Builder, call: Call) -> str:
 
 @row("_contrib_arange_like")
 def arange_like(g: Builder, call: Call, x: str) -> str:
-    """Numbers at equal distances, as many as an axis or an array has."""
+    """Evenly spaced numbers, one per element of an axis or array."""
     a, dtype = call.attrs, call.out_dtypes[0]
     sizes: Shape = call.shape if a["axis"] is None else (call.shape[a["axis"]],)
     start, step, repeat = _typed(call, "start"), _typed(call, "step"), a["repeat"]
@@ -577,7 +577,7 @@ def arange_like(g: Builder, call: Call, x: str) -> str:
 
 
 def _draw(op_type: str, **attrs: str) -> Any:
-    """Draw numbers, in 32 or 64 bits as runtimes do; `attrs` are ONNX's names of attributes."""
+    """Draw random numbers in 32 or 64 bits; `attrs` are ONNX's attributes."""
 
     def draw(g: Builder, call: Call, *like: str) -> str:
         dtype = call.out_dtypes[0]
@@ -598,7 +598,7 @@ row("_random_normal_like")(_draw("RandomNormalLike", loc="mean", scale="scale"))
 
 @row("_random_randint")
 def random_randint(g: Builder, call: Call) -> str:
-    """Random integers: evenly distributed floats without their fractions."""
+    """Random integers: truncated uniform floats."""
     drawn = g.RandomUniform(
         low=float(call.attrs["low"]),
         high=float(call.attrs["high"]),
@@ -610,7 +610,7 @@ def random_randint(g: Builder, call: Call) -> str:
 
 @row("_sample_multinomial")
 def multinomial(g: Builder, call: Call, x: str) -> str:
-    """Random classes by their shares."""
+    """Random classes by probability."""
     if call.attrs["get_prob"]:
         raise call.unsupported("has no ONNX form with get_prob=True.")
     count = math.prod(call.attrs["shape"] or (1,))

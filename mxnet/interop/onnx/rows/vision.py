@@ -19,7 +19,7 @@ FLOAT = torch.float32
 
 
 def in_float32(emit: Emit) -> Emit:
-    """Make a row compute in float32 whatever floating-point type its data has."""
+    """Decorate a row to compute in float32 for all floating-point types."""
 
     @wraps(emit)
     def cast_and_emit(g: Builder, call: Call, *xs: str) -> str | Sequence[str]:
@@ -77,7 +77,7 @@ def up_sampling(g: Builder, call: Call, *xs: str) -> str:
 
 
 def _repeat_whole_pixels(g: Builder, x: str, factor: int) -> str:
-    """Repeat pixels of a type that runtimes do not resize."""
+    """Repeat pixels, for data types that runtimes cannot resize."""
     batch, height, width = (g.Slice(g.Shape(x), *map(g.ints, b)) for b in ((0, 2), (2, 3), (3, 4)))
     times = g.ints(factor)
     wide = g.Tile(g.unsqueeze(x, 3, 5), g.ints(1, 1, 1, factor, 1, factor))
@@ -155,7 +155,7 @@ def roi_align(g: Builder, call: Call, x: str, rois: str) -> str:
 
 
 def _affine_grid(g: Builder, theta: str, size: tuple[int, int], dtype: torch.dtype) -> str:
-    """Return sampling places ``(batch, 2, height, width)`` of 2x3 matrices."""
+    """Return sampling positions ``(batch, 2, height, width)`` of 2x3 matrices."""
     height, width = size
     x = np.arange(width) * (2 / max(width - 1, 1)) - 1
     y = np.arange(height) * (2 / max(height - 1, 1)) - 1
@@ -166,7 +166,7 @@ def _affine_grid(g: Builder, theta: str, size: tuple[int, int], dtype: torch.dty
 
 @row("GridGenerator")
 def grid_generator(g: Builder, call: Call, x: str) -> str:
-    """Sampling places from matrices or from a flow in pixels."""
+    """Sampling positions from matrices or a flow in pixels."""
     if call.attrs["transform_type"] == "affine":
         return _affine_grid(g, x, call.attrs["target_shape"], call.dtype)
     call.require_sizes(call.shape[2:], NEEDS_IMAGE_SIZE)
@@ -187,14 +187,14 @@ def _sample(g: Builder, x: str, grid: str) -> str:
 @row("BilinearSampler", since=16)
 @in_float32
 def bilinear_sampler(g: Builder, call: Call, x: str, grid: str) -> str:
-    """Sample at places of a grid."""
+    """Sample at positions of a grid."""
     return _sample(g, x, grid)
 
 
 @row("SpatialTransformer", since=16)
 @in_float32
 def spatial_transformer(g: Builder, call: Call, x: str, loc: str) -> str:
-    """Sample under an affine map."""
+    """Sample by an affine map."""
     grid = _affine_grid(g, loc, call.attrs["target_shape"], call.dtype)
     return _sample(g, x, grid)
 
@@ -384,7 +384,7 @@ def _column(g: Builder, rows: str, at: int) -> str:
 
 
 def _candidates(g: Builder, call: Call, rows: str) -> str:
-    """Return the scores, lowest where a row is not a candidate."""
+    """Return the scores, with the minimum for rows that are not candidates."""
     a = call.attrs
     score = _column(g, rows, a["score_index"])
     valid = g.Greater(score, g.scalar(a["valid_thresh"], FLOAT))
@@ -454,7 +454,7 @@ def multibox_prior(g: Builder, call: Call, x: str) -> str:
 @row("_contrib_MultiBoxDetection")
 @in_float32
 def multibox_detection(g: Builder, call: Call, prob: str, loc: str, anchor: str) -> str:
-    """Decode scores and offsets into rows, by score; class -1 marks what was suppressed."""
+    """Decode scores and offsets into rows, by score; class -1 marks suppressed boxes."""
     a = call.attrs
     if not 0 < a["nms_threshold"] <= 1:
         raise call.unsupported(
@@ -541,7 +541,7 @@ def _move_anchors(g: Builder, call: Call, offsets: str) -> str:
 
 
 def _padding(g: Builder, call: Call, info: str) -> str:
-    """Return which boxes belong to cells beyond the real image: ``(batch, n)``."""
+    """Return a mask of boxes of cells beyond the image: ``(batch, n)``."""
     height, width = call.shape[2:]
     count = len(call.attrs["ratios"]) * len(call.attrs["scales"])
     cells = g.Div(g.slice(info, [0], [2], [1]), g.scalar(call.attrs["feature_stride"], FLOAT))
@@ -588,7 +588,7 @@ def _small(g: Builder, boxes: str, least: str) -> str:
 
 
 def _grow(g: Builder, boxes: str, is_small: str, least: str) -> str:
-    """Enlarge boxes that were too small, as MXNet does."""
+    """Enlarge boxes that are too small, as MXNet does."""
     signs = np.array([-0.5, -0.5, 0.5, 0.5], np.float32)
     step = g.Mul(g.unsqueeze(least, 2), g.array(signs))
     return g.Add(boxes, g.Mul(g.unsqueeze(is_small, 2), step))
@@ -606,7 +606,7 @@ def _keep_boxes(g: Builder, boxes: str, count: int, threshold: float) -> str:
 def _repeat_boxes(
     g: Builder, call: Call, boxes: str, scores: str, keep: str, count: int
 ) -> list[str]:
-    """Return as many survivors as asked for, in turn if there are fewer."""
+    """Return the requested number of survivors, repeated if there are fewer."""
     after = call.attrs["rpn_post_nms_top_n"]
     order = np.arange(count, 0, -1, dtype=np.float32) / (2 * count)
     _, front = g.TopK(g.Add(keep, g.array(order)), g.ints(count), axis=1, outputs=2)
@@ -628,7 +628,7 @@ def _repeat_boxes(
 @row("_contrib_PSROIPooling")
 @in_float32
 def psroi_pooling(g: Builder, call: Call, x: str, rois: str) -> str:
-    """Mean over bins, each of its own channels: products with masks of rows and columns."""
+    """Mean over bins with separate channels, by products with masks of rows and columns."""
     a = call.attrs
     height, width = call.shape[2:]
     call.require_sizes((height, width), NEEDS_IMAGE_SIZE)
@@ -657,7 +657,7 @@ def psroi_pooling(g: Builder, call: Call, x: str, rois: str) -> str:
 
 
 def _bin_masks(g: Builder, low: str, high: str, at: int, bins: int, size: int) -> str:
-    """Return which pixels of an axis each bin covers: ``(regions, bins, size)``."""
+    """Return a mask of the pixels in each bin along an axis: ``(regions, bins, size)``."""
     start, end = g.slice(low, [at], [at + 1], [1]), g.slice(high, [at], [at + 1], [1])
     step = g.Div(g.Max(g.Sub(end, start), g.scalar(0.1, FLOAT)), g.scalar(bins, FLOAT))
     index = np.arange(bins, dtype=np.float32)[None]
@@ -694,8 +694,8 @@ def deformable_convolution(
 ) -> str:
     """Convolution whose samples are moved by offsets.
 
-    MXNet counts samples outside the image as 0 and takes those on its last half pixel whole, where
-    ONNX fades them: offsets are cut to the image, and a mask leaves out what was outside.
+    In MXNet samples outside the image are 0 and those on its last half pixel are clamped, while
+    ONNX fades them: offsets are clamped to the image, and a mask zeros samples outside.
     """
     sizes = call.shapes[0][2:]
     call.require_sizes(sizes, NEEDS_IMAGE_SIZE)
@@ -716,7 +716,7 @@ def deformable_convolution(
 
 
 def _tap_places(call: Call, axis: int, out: tuple[int, ...], groups: int) -> np.ndarray:
-    """Return the place of each kernel point before it moves: ``(1, groups * points, h, w)``."""
+    """Return the position of each kernel point without offsets: ``(1, groups * points, h, w)``."""
     a = call.attrs
     kernel, stride = a["kernel"], (a["stride"] or (1, 1))[axis]
     dilate, pad = (a["dilate"] or (1, 1))[axis], (a["pad"] or (0, 0))[axis]
@@ -738,7 +738,7 @@ def modulated_deformable_convolution(
 def box_encode(
     g: Builder, call: Call, samples: str, matches: str, anchors: str, refs: str, *rest: str
 ) -> list[str]:
-    """Offsets from anchors to matched boxes, and which of them count."""
+    """Offsets from anchors to matched boxes, and their mask."""
     means, stds = rest
     matched = rows_at(g, refs, g.cast(matches, call.dtypes[1], INT64))
     (x, size), (x_ref, size_ref) = (_center(g, b) for b in (anchors, matched))

@@ -38,7 +38,7 @@ def gemm(node: OnnxNode, a: Value, b: Value, c: Value | None = None) -> Any:
 
 @imports("FC")
 def fully_connected(node: OnnxNode, x: Value, w: Value, b: Value) -> Any:
-    """Caffe2's dense layer, which early files hold."""
+    """Caffe2's dense layer, in early files."""
     return F.FullyConnected(
         x.symbol, w.symbol, b.symbol, num_hidden=w.sizes[0], flatten=True, name=node.name
     )
@@ -318,7 +318,7 @@ def deconvolution(node: OnnxNode, x: Value, w: Value, b: Value | None = None) ->
     if is_even and min(before) >= 0:
         adj = tuple(extra) if any(extra) else ()
         return F.Deconvolution(*inputs, pad=tuple(before), adj=adj, name=node.name, **options)
-    # A bias is added at the end: what is cut off has it too, what is added has not.
+    # The bias is added last, so that cropped and added elements have it.
     options["no_bias"] = True
     output = F.Deconvolution(*inputs[:2], **options)
     grown = [max(e - a, 0) for e, a in zip(extra, after, strict=True)]
@@ -591,7 +591,7 @@ def group_norm(node: OnnxNode, x: Value, scale: Value, bias: Value) -> Any:
     groups, eps = node.get("num_groups"), node.get("epsilon", 1e-5)
     split = F.reshape(x.symbol, shape=(0, groups, -1))
     output, _, _ = standardize(split, (2,), eps)
-    by_channel = node.opset >= 21  # before, there was one scale for each group
+    by_channel = node.opset >= 21  # in older opsets there is one scale per group
     shape = (1, -1, *(1,) * (x.rank - 2)) if by_channel else (1, -1, 1)
     output = F.reshape_like(output, x.symbol) if by_channel else output
     output = F.broadcast_mul(output, _like(scale, shape))

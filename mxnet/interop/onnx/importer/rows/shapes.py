@@ -35,7 +35,7 @@ direct("Transpose", F.transpose, axes=("perm", ()))
 
 
 def _is_dynamic(*values: Value | None) -> bool:
-    """Return whether one of the values is known only when the model runs."""
+    """Return whether one of the values is known only at run time."""
     return any(v is not None and v.constant is None for v in values)
 
 
@@ -76,7 +76,7 @@ def _codes(node: OnnxNode, x: Value, shape: Value) -> tuple[int, ...] | None:
 
 @imports("Flatten")
 def flatten(node: OnnxNode, x: Value) -> Any:
-    """A matrix of the axes before and from `axis` on."""
+    """Flatten to a matrix: axes before `axis`, and the others."""
     axis = node.get("axis", 1)
     axis = axis + x.rank if axis < 0 else axis
     if not 0 <= axis <= x.rank:
@@ -362,7 +362,7 @@ def gather(node: OnnxNode, x: Value, indices: Value) -> Any:
             return F.reshape(part, shape=_without(x, axis), name=node.name)
         return F.take(x.symbol, node.parameter(numbers, "indices"), axis=axis, name=node.name)
     output = internal._onnx_gather(x.symbol, indices.symbol, axis=axis, name=node.name)
-    if indices.shape == () and not is_np_shape():  # numbers without axes have one here
+    if indices.shape == () and not is_np_shape():  # 0-d indices have one axis here
         return F.squeeze(output, axis=axis) if x.rank > 1 else output
     return output
 
@@ -378,7 +378,7 @@ def _without(x: Value, axis: int) -> tuple[int, ...]:
 
 @imports("OneHot")
 def one_hot(node: OnnxNode, indices: Value, depth: Value, values: Value) -> Any:
-    """Vectors with one number on."""
+    """One-hot vectors."""
     count = int(node.item(depth, "depth"))
     if count * math.prod(n for n in indices.shape or () if n is not None) > MAX_ELEMENTS:
         raise node.unsupported(f"with a depth of {count} makes too many elements.")
@@ -427,7 +427,7 @@ def unique(node: OnnxNode, x: Value) -> Any:
 
 @imports("TensorScatter")
 def tensor_scatter(node: OnnxNode, cache: Value, update: Value, at: Value | None = None) -> Any:
-    """Write a piece into a cache."""
+    """Write an update into a cache."""
     if at is not None:
         starts = at.symbol
     else:
@@ -481,7 +481,7 @@ def constant(node: OnnxNode) -> Any:
 
 @imports("ConstantOfShape")
 def constant_of_shape(node: OnnxNode, shape: Value) -> Any:
-    """One number everywhere."""
+    """A constant array."""
     value = node.get("value")
     fill = np.zeros(1, np.float32) if value is None else tensor_to_numpy(value)
     if shape.constant is None:
@@ -500,7 +500,7 @@ def constant_of_shape(node: OnnxNode, shape: Value) -> Any:
 
 @imports("Range")
 def arange(node: OnnxNode, start: Value, limit: Value, delta: Value) -> Any:
-    """Numbers at equal distances."""
+    """Evenly spaced numbers."""
     if _is_dynamic(start, limit, delta):
         ends = [F.reshape(v.symbol, shape=(1,)) for v in (start, limit, delta)]
         return internal._onnx_range(*ends, name=node.name)

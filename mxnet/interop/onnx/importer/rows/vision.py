@@ -122,7 +122,7 @@ def resize(node: OnnxNode, x: Value, *rest: Value | None) -> Any:
 
 
 def _is_dynamic(node: OnnxNode, x: Value, axes: list[int], rest: Sequence[Any]) -> bool:
-    """Whether sizes of images are known only when the model runs, and the operator can do it."""
+    """Return whether image sizes are dynamic and the operator supports that."""
     if not _can_run_time(node):
         return False
     targets = [v for v in rest[0 if len(rest) == 1 else 1 :] if v is not None and v.shape != (0,)]
@@ -134,7 +134,7 @@ def _is_dynamic(node: OnnxNode, x: Value, axes: list[int], rest: Sequence[Any]) 
 
 
 def _repeats(node: OnnxNode, targets: list[Value]) -> bool:
-    """Whether constant scales only repeat pixels, which needs no sizes."""
+    """Return whether constant scales only repeat pixels, which needs no sizes."""
     if len(targets) != 1 or targets[0].dtype.kind != "f":
         return False
     factors = [float(s) for s in np.asarray(targets[0].constant)]
@@ -142,7 +142,7 @@ def _repeats(node: OnnxNode, targets: list[Value]) -> bool:
 
 
 def _can_run_time(node: OnnxNode) -> bool:
-    """Whether sizes may be computed at run time; rare options do not support it."""
+    """Return whether sizes may be computed at run time; rare options do not support it."""
     rare = ("axes", "antialias", "exclude_outside")
     policy = node.get("keep_aspect_ratio_policy", "stretch")
     return (
@@ -202,7 +202,7 @@ def _targets(
 
 
 def _is_repetition(node: OnnxNode, x: Value, axes: list[int], factors: list[float]) -> bool:
-    """Whether each pixel becomes a square of equal pixels."""
+    """Return whether each pixel becomes a square of equal pixels."""
     return x.rank == 4 and len(axes) == 4 and _is_plain_nearest(node, factors)
 
 
@@ -268,7 +268,7 @@ def roi_align(node: OnnxNode, x: Value, rois: Value, images: Value) -> Any:
 
 @imports("GridSample")
 def grid_sample(node: OnnxNode, x: Value, grid: Value) -> Any:
-    """Sample images or volumes at places of a grid."""
+    """Sample images or volumes at positions of a grid."""
     mode = node.get("mode", "linear")
     kinds = {"linear": "bilinear", "cubic": "bicubic"}
     return internal._onnx_grid_sample(
