@@ -174,7 +174,7 @@ def _call(path: Path, function: str) -> Any:
     import importlib
 
     from ..run.program import Program
-    from ..run.put_back import put_back
+    from ..run.restored_names import restored_names
 
     root = path.parent
     parts = [path.stem]
@@ -183,7 +183,7 @@ def _call(path: Path, function: str) -> Any:
         root = root.parent
     sys.path[:0] = [str(root), str(path.parent)]
     sys.argv = [str(path)]
-    with put_back(Program(path)):
+    with restored_names(Program(path)):
         return getattr(importlib.import_module(".".join(parts)), function)()
 
 

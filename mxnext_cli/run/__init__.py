@@ -14,7 +14,7 @@ from pathlib import Path
 from .. import CommandError
 from . import arithmetic
 from .program import PACKAGE, Program, all_findings, hint, owns, print_report, write_report
-from .put_back import give_builtins, put_back
+from .restored_names import give_builtins, restored_names
 from .rewriting import prepare_program
 
 __all__ = ["run"]
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     program = Program(script)
     arithmetic.clear()
     error: BaseException | None = None
-    with _as_main_program(script, args.arguments), put_back(program):
+    with _as_main_program(script, args.arguments), restored_names(program):
         try:
             _execute(program)
         except SystemExit as ended:

@@ -253,7 +253,7 @@ def write_report(path: str, findings: list[Finding], error: str | None) -> None:
         {"file": file, "line": line, "text": text}
         for (file, line), text in sorted(arithmetic.quotients.items())
     ]
-    facts = {"put_back": rows, "quotients": quotients, "error": error}
+    facts = {"restored_names": rows, "quotients": quotients, "error": error}
     text = json.dumps(facts, indent=2, ensure_ascii=False)
     Path(path).write_text(text + "\n", encoding="utf-8")
 

@@ -209,7 +209,7 @@ def test_old_programs_run_and_every_line_is_named(path, tmp_path, capsys):
     report = reported(tmp_path, path)
     said = capsys.readouterr()
     assert said.out
-    lines = {row["line"] for row in report["put_back"]}
+    lines = {row["line"] for row in report["restored_names"]}
     assert lines == set(old_lines(path)), said.err
     assert all(f"old.py:{line}" in said.err for line in lines)
 
@@ -227,7 +227,9 @@ def test_modules_that_python_dropped(tmp_path, capsys):
     write(tmp_path, "VALUE = 7", "helper.py")
     report = reported(tmp_path, write(tmp_path, GONE_IN_312))
     has_setuptools = importlib.util.find_spec("distutils") is not None  # it brings its own
-    assert {row["line"] for row in report["put_back"]} >= ({2} if has_setuptools else {2, 3, 4})
+    assert {row["line"] for row in report["restored_names"]} >= (
+        {2} if has_setuptools else {2, 3, 4}
+    )
     assert capsys.readouterr().out.replace("True 1", "True True").split() == ["True", "True", "7"]
 
 
@@ -237,11 +239,11 @@ def test_modules_of_the_program_are_covered(tmp_path, capsys):
     path = write(tmp_path, "import model, counting\nprint(model.f(), counting.COUNT)\n")
     report = reported(tmp_path, path)
     assert capsys.readouterr().out == "6 [0, 1]\n"
-    lines = {(row["file"].rpartition("/")[2], row["line"]) for row in report["put_back"]}
+    lines = {(row["file"].rpartition("/")[2], row["line"]) for row in report["restored_names"]}
     assert lines == {("model.py", 3), ("counting.py", 1)}
 
 
-def test_libraries_do_not_see_what_is_put_back(tmp_path, capsys):
+def test_libraries_do_not_see_what_is_restored_names(tmp_path, capsys):
     """Only frames of the program get the old names; NumPy's own code does not."""
     source = "import numpy as np\nprint(np.product([2]), eval('hasattr(np, \"product\")', LIB))\n"
     lib = compile("def sees():\n    return hasattr(np, 'product')\n", np.__file__, "exec")
@@ -359,7 +361,7 @@ def test_pandas_renames(tmp_path, capsys):
         """
     report = reported(tmp_path, write(tmp_path, textwrap.dedent(source)))
     assert capsys.readouterr().out == "4 (2, 1) 1\n1.5 3\n"
-    assert {row["line"] for row in report["put_back"]} == {4, 5}
+    assert {row["line"] for row in report["restored_names"]} == {4, 5}
 
 
 def test_packages_that_are_adjusted_can_be_imported(tmp_path):
@@ -510,7 +512,7 @@ print(cPickle.loads({content!r})['name'])
 """
     facts = reported(tmp_path, write(tmp_path, source))
     assert capsys.readouterr().out == "café café\ncafé\n"
-    assert any("encoding='latin1'" in row["instead"] for row in facts["put_back"])
+    assert any("encoding='latin1'" in row["instead"] for row in facts["restored_names"])
 
 
 def test_integer_arrays_divide_as_in_python_2(tmp_path, capsys):
@@ -539,8 +541,8 @@ def test_arrays_of_one_element_convert_to_numbers(tmp_path, capsys):
     assert capsys.readouterr().out.split("\n") == [
         "1", "1.0 (1+0j)", "1", "1.0", "1 [1.]", "[0.0, 1.0]", "",
     ]  # fmt: skip
-    assert [row["line"] for row in report["put_back"]] == [6, 7, 8, 9, 10, 11]
-    assert {row["instead"] for row in report["put_back"]} == {"array.item()"}
+    assert [row["line"] for row in report["restored_names"]] == [6, 7, 8, 9, 10, 11]
+    assert {row["instead"] for row in report["restored_names"]} == {"array.item()"}
 
 
 @pytest.mark.parametrize("line", ["int(np.ones(2))", "'%d' % np.ones(2)", "y[0] = np.ones(2)"])

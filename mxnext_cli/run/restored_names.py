@@ -26,7 +26,7 @@ HOOKED = {*removed.ATTRIBUTES, *removed.METHODS, *removed.CALLS}
 
 
 @contextmanager
-def put_back(program: Program) -> Iterator[None]:
+def restored_names(program: Program) -> Iterator[None]:
     """Restore removed names until the end of the block."""
     with ExitStack() as stack:
         hooks = _Hooks(program, stack)
