@@ -55,7 +55,7 @@ def test_progress_style_by_stream_setting_and_argument(setting, show, stream, st
 
 def test_unknown_progress_setting_raises(monkeypatch):
     monkeypatch.setenv("MXNET_PROGRESS", "loud")
-    with pytest.raises(ValueError, match="none of auto, bar, lines, off"):
+    with pytest.raises(ValueError, match="must be one of auto, bar, lines, off"):
         choose_style()
 
 
