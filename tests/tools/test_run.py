@@ -243,7 +243,7 @@ def test_modules_of_the_program_are_covered(tmp_path, capsys):
     assert lines == {("model.py", 3), ("counting.py", 1)}
 
 
-def test_libraries_do_not_see_what_is_restored_names(tmp_path, capsys):
+def test_libraries_do_not_see_restored_names(tmp_path, capsys):
     """Only frames of the program get the old names; NumPy's own code does not."""
     source = "import numpy as np\nprint(np.product([2]), eval('hasattr(np, \"product\")', LIB))\n"
     lib = compile("def sees():\n    return hasattr(np, 'product')\n", np.__file__, "exec")

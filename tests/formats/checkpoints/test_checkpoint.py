@@ -144,9 +144,9 @@ def test_load_warns_of_damage_and_uses_the_previous_checkpoint(tmp_path):
         mx.checkpoint.save(tmp_path, step, net=net)
     path = mx.checkpoint.latest(tmp_path)
     raw = bytearray(path.read_bytes())
-    raw[70] ^= 1  # of the first array
+    raw[70] ^= 1  # data of the first array
     path.write_bytes(raw)
-    with pytest.warns(UserWarning, match=r"not a valid .params file.*The previous checkpoint is used"):
+    with pytest.warns(UserWarning, match=r"damaged.*The previous checkpoint is used"):
         assert mx.checkpoint.load(tmp_path, net=net).step == 1
     with pytest.raises(FormatError, match="damaged"):
         mx.checkpoint.load(path, net=net)
