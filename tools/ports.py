@@ -251,7 +251,7 @@ def _symbol(build: Callable[[], Any], **shapes: tuple) -> Network:
 
 
 INITIALIZERS = {
-    "ssd": mx.init.Uniform(0.1),
+    "ssd": mx.init.Uniform(0.05),
     "bert": mx.init.Normal(0.02),
     "awd": mx.init.Normal(0.02),
 }
