@@ -30,7 +30,10 @@ def run(args: argparse.Namespace) -> int:
         for name in NEEDED:
             importlib.import_module(name)
     except ImportError as error:
-        raise CommandError(f"{error}; it is installed by: pip install 'mxnext[serve]'") from None
+        packages = " ".join(NEEDED).replace("_", "-")
+        raise CommandError(
+            f"{error}. Install what mx serve needs: pip install {packages}"
+        ) from None
     from .app import read_token
     from .repository import find_sources
     from .settings import find_used

@@ -46,11 +46,18 @@ def find_sources(texts: Sequence[str]) -> dict[str, Path]:
         is_named = bool(equals) and not Path(text).exists()
         if is_named and not (name and all(c.isalnum() or c in "-_." for c in name)):
             raise UsageError(f"{text}: a name has letters, digits and -_. only")
-        more = {name: Path(path)} if is_named else _find_in(Path(text))
+        file = _prefer_prefix(Path(path if is_named else text))
+        more = {name: file} if is_named else _find_in(file)
         if twice := sources.keys() & more.keys():
             raise UsageError(f"two models are called {min(twice)!r}; write NAME=PATH")
         sources |= more
     return sources
+
+
+def _prefer_prefix(path: Path) -> Path:
+    """Return the symbol file of a prefix that is also the name of a folder."""
+    symbol_file = path.with_name(path.name + SYMBOL_SUFFIX) if path.name else path
+    return symbol_file if path.is_dir() and symbol_file.is_file() else path
 
 
 def _find_in(path: Path) -> dict[str, Path]:

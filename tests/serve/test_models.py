@@ -25,7 +25,7 @@ pytest.importorskip("prometheus_client")
 
 from mxnext_cli.serve.limits import Limits
 from mxnext_cli.serve.monitoring import Metrics
-from mxnext_cli.serve.repository import Repository
+from mxnext_cli.serve.repository import Repository, find_sources
 
 from .server import DENSE, LIMIT, NPY, npy, serving
 
@@ -359,3 +359,11 @@ def _load(server) -> tuple[list[int], list[str]]:
     for thread in threads:
         thread.join(LIMIT)
     return answers, failures
+
+
+def test_prefixes_are_preferred_to_folders_of_the_same_name(tmp_path):
+    (tmp_path / "shapes").mkdir()
+    symbol_file = tmp_path / "shapes-symbol.json"
+    symbol_file.touch()
+    assert find_sources([str(tmp_path / "shapes")]) == {"shapes": symbol_file}
+    assert find_sources([f"mine={tmp_path / 'shapes'}"]) == {"mine": symbol_file}
