@@ -10,11 +10,13 @@ import torch
 
 import mxnet as mx
 from mxnet.interop.port.functions import boxes, regions, sequences
+from mxnet.interop.port.functions.frozen_batch_norm import FrozenBatchNorm2d
 from mxnet.interop.port.functions.group_norm import group_norm
 from mxnet.interop.port.functions.hinge_loss import hinge_loss
 from mxnet.interop.port.functions.l2_normalize import l2_normalize
 from mxnet.interop.port.functions.smooth_l1 import smooth_l1
 from mxnet.interop.port.functions.softmax_loss import softmax_loss
+from mxnet.interop.port.text.file import FUNCTIONS, library
 
 
 def numbers(*shape: int, seed: int = 0) -> np.ndarray:
@@ -187,3 +189,18 @@ def test_hinge_loss_has_the_gradient_of_svm_output(linear: bool) -> None:
         return hinge_loss(scores, target, 0.7, not linear)
 
     compare(*gradients(operator, loss, numbers(4, 3), label))
+
+
+def test_copied_functions_keep_their_decorators() -> None:
+    texts, _ = library(dict.fromkeys(["box_decode", "multibox_prior"], "boxes"))
+    source = (FUNCTIONS / "boxes.py").read_text(encoding="utf-8")
+    assert all(text in source for text in texts)
+    for name in ("box_decode", "multibox_prior"):
+        assert any(text.startswith(f"@torch.no_grad()\ndef {name}(") for text in texts), name
+
+
+def test_frozen_batch_norm_is_frozen_before_train_or_eval_is_called() -> None:
+    norm = FrozenBatchNorm2d(2)
+    x = torch.randn(4, 2, 3, 3)
+    np.testing.assert_allclose(norm(x).detach(), x, rtol=1e-4)
+    assert norm.running_mean.tolist() == [0, 0]

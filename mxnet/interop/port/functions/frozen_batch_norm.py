@@ -1,24 +1,28 @@
 """Batch normalization by the running statistics alone (`use_global_stats`)."""
 
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 
 class FrozenBatchNorm1d(nn.BatchNorm1d):
     """Normalizes by the running statistics, in training too."""
 
-    def train(self, mode: bool = True) -> "FrozenBatchNorm1d":
-        return super().train(False)
+    def forward(self, input: Tensor) -> Tensor:
+        mean, var = self.running_mean, self.running_var
+        return F.batch_norm(input, mean, var, self.weight, self.bias, eps=self.eps)
 
 
 class FrozenBatchNorm2d(nn.BatchNorm2d):
     """Normalizes by the running statistics, in training too."""
 
-    def train(self, mode: bool = True) -> "FrozenBatchNorm2d":
-        return super().train(False)
+    def forward(self, input: Tensor) -> Tensor:
+        mean, var = self.running_mean, self.running_var
+        return F.batch_norm(input, mean, var, self.weight, self.bias, eps=self.eps)
 
 
 class FrozenBatchNorm3d(nn.BatchNorm3d):
     """Normalizes by the running statistics, in training too."""
 
-    def train(self, mode: bool = True) -> "FrozenBatchNorm3d":
-        return super().train(False)
+    def forward(self, input: Tensor) -> Tensor:
+        mean, var = self.running_mean, self.running_var
+        return F.batch_norm(input, mean, var, self.weight, self.bias, eps=self.eps)

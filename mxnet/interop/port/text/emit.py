@@ -712,7 +712,7 @@ def describe(definition: ClassDefinition) -> str:
     module = definition.module
     doc = getattr(module, "doc", "")
     if doc or definition.is_model:
-        return doc or f"The complete network {definition.name}."
+        return doc or f"{definition.name} network."
     if isinstance(module, Branches):
         if any(isinstance(i, Layer) and i.cls == "nn.Identity" for i in module.items):
             return "Concatenates the input with what its layers compute of it."

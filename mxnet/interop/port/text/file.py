@@ -168,9 +168,10 @@ def _take(name: str, source: str, texts: dict[str, str], imports: set[str]) -> N
             definitions[node.targets[0].id] = node
     if name in texts:
         return
-    text = ast.get_source_segment(source, definitions[name])
-    assert text is not None
     node = definitions[name]
+    decorators = [] if isinstance(node, ast.Assign) else node.decorator_list
+    first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+    text = "\n".join(source.splitlines()[first - 1 : node.end_lineno])
     used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     for other in definitions:
         if other in used and other != name and isinstance(definitions[other], ast.Assign):
