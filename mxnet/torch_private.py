@@ -355,6 +355,11 @@ DYNAMO = "torch._dynamo"  # the module that torch.compile imports
 
 def _one_by_one(name: str) -> Callable[..., Any]:
     method = torch.linalg.vector_norm if name == "norm" else getattr(Tensor, name)
+    if name in ("addcdiv_", "addcmul_"):  # the number is an operand here, a keyword of the method
+        with_value = method
+
+        def method(tensor: Tensor, first: Tensor, second: Tensor, value: float = 1) -> Tensor:
+            return with_value(tensor, first, second, value=value)
 
     def each(tensors: Sequence[Tensor], *operands: Any, **numbers: Any) -> list[Tensor]:
         rows = [

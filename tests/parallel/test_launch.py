@@ -97,7 +97,7 @@ def test_dry_run_prints_mpi_slurm_and_ssh_commands(tmp_path, capsys):
 
 
 def test_invalid_launch_options_raise(tmp_path):
-    with pytest.raises(mx.MXNetError, match="give the program"):
+    with pytest.raises(mx.MXNetError, match="the program to start is missing"):
         main(["-n", "2"])
     with pytest.raises(mx.MXNetError, match="-n must be at least 1"):
         main(["-n", "0", "python"])

@@ -593,8 +593,8 @@ def mistakes_are_errors_on_all_workers():
         with pytest.raises(hvd.Disagreement, match="rank 1"):
             call()
     for splits, text in (
-        ([1.0] * n, "splits are integers, got float32"),
-        (nd.ones(n), "splits are integers, got float32"),
+        ([1.0] * n, "splits must be integers, got float32"),
+        (nd.ones(n), "splits must be integers, got float32"),
         ([n] * n, "cannot be split"),
         ([1] * (n + 1), "cannot be split"),
     ):
