@@ -92,6 +92,9 @@ class Service:
             handle_signal("SIGUSR2", reload)
             handle_signal("SIGUSR1", self.front.stopping.set)
             handle_signal("SIGINT", lambda: None)  # the parent decides
+            with contextlib.suppress(Exception):  # a folder is being written
+                if await asyncio.to_thread(self.repository.has_changed):
+                    reload()  # a signal may have come before this process could handle it
         yield
         await self.repository.close(self._timeout)
         for task in tasks:
