@@ -1,11 +1,11 @@
-"""One fault at a random moment of a small job: everybody ends, says why, and nothing is lost.
+"""Inject one fault into a small job at a random moment, and check that nothing is lost.
 
 ``python -m tests.faults.chaos --seeds 300`` prints every violation. A seed decides the job, the
-fault, its moment and its victim. After each fault, what must hold is checked:
+fault, its moment and its victim. After each fault, these conditions are checked:
 
 - every process ends within the limit, and no process or shared memory is left
-- where training cannot continue, every survivor's error names the cause
-- the newest checkpoint loads, and a second start ends with the weights of an undisturbed run
+- where training cannot continue, the error of every surviving process names the cause
+- the newest checkpoint loads, and a second start ends with the weights of an uninterrupted run
 
 The job that serves a model is in `serving`.
 """
