@@ -1,1 +1,1 @@
-"""Speed of MXNext beside torch and the original MXNet."""
+"""Speed of MXNext compared with torch and the original MXNet."""

@@ -1,4 +1,4 @@
-"""Count what one steady step costs, beside plain torch: kernels, bytes, reads, Python frames.
+"""Count what a training step costs, compared with torch: kernels, bytes, reads, Python frames.
 
 Times depend on the machine, counts do not: kernels that are launched (views left out), bytes that
 they write, values that the host reads, for which it waits, and Python functions that are entered.
@@ -129,7 +129,7 @@ def _reusing_numbers() -> Iterator[None]:
 
 
 def count(step: Callable[[], Any]) -> Counts:
-    """Return what a step costs once it is steady."""
+    """Return what a step costs after warm-up."""
     for _ in range(WARM_STEPS):
         step()
     frames = 0
@@ -189,41 +189,49 @@ _COLUMNS = ("step", "kernels", *_SIDES, "MB written", *_SIDES, "reads", "torch",
 HEAD = f"| {' | '.join(_COLUMNS)} |\n|{'---|' * len(_COLUMNS)}"
 INTRODUCTION = """# What one step costs
 
-`python -m benchmarks.counts --write` writes these tables. They count one steady step: kernels
-(views left out), megabytes that they write, values that the host reads, and Python functions that
-are entered, beside the same network in idiomatic PyTorch with `foreach=True`
-(`benchmarks/counted.py` and `counted_tasks.py` have both). Counts do not depend on the speed of the
-machine. `tests/behavior/test_counts.py` and `tests/device/cases/test_counts.py` fail when the
-kernels or reads of a small network grow.
+`python -m benchmarks.counts --write` writes these tables. For one training step after
+warm-up, the tables list the number of kernels (excluding views), the megabytes they write, the
+number of device-to-host reads, and the number of Python function calls. Each is compared with the
+same network in idiomatic PyTorch with `foreach=True` (both are in `benchmarks/counted.py` and
+`counted_tasks.py`). Counts do not depend on the speed of the machine.
+`tests/behavior/test_counts.py` and `tests/device/cases/test_counts.py` fail if the number of
+kernels or reads of a small network grows.
 
-What is left above PyTorch:
+Where MXNext needs more than PyTorch:
 
-- Gradients are copied into arrays that keep their memory, which users and views hold: one kernel
-  for small ones, and one for every 8 MB of large ones.
-- Eager BatchNorm moves its statistics toward the biased variance, for which PyTorch's kernel
-  knows only the other one: a kernel makes zeros for it, and one moves both statistics. Graphs need
-  three kernels for all layers.
+- Gradients are copied into persistent arrays, because users and views may hold references to them.
+  This takes one kernel for all small gradients, and one for every 8 MB of large ones.
+- Eager BatchNorm updates its running variance with the biased variance, as MXNet does; PyTorch's
+  kernel only supports the unbiased one. This takes two extra kernels: one fills a buffer with
+  zeros, the other updates both statistics. Graphs need three kernels for all layers.
 - Labels and indices are floating-point numbers in MXNet: they are converted, and indices of
-  embeddings are clipped. This is most of what is left in the small networks of words and factors.
-- An eager `reshape` is a copy, and so is one whose result users see.
-- The parameters of an eager recurrent layer are joined, and their gradients are too.
-- `SoftmaxOutput` (Module, buckets) ignores labels out of range, and shows its probabilities;
-  losses of MXNet are averages of samples, which `cross_entropy` fuses for whole batches of
-  vectors only: the cross-entropy of anchors (SSD) and that of half precision are written out.
-- `SigmoidBinaryCrossEntropyLoss` (GAN) is MXNet's formula, which PyTorch has as one kernel.
-- Weights of networks with sparse gradients change by rows: gathered, updated and put back.
+  embeddings are clipped. This accounts for most of the remaining difference in the small
+  word-embedding and matrix-factorization networks.
+- `reshape` copies in eager mode. In a graph it copies only if its result is visible to the user.
+- The parameters of an eager recurrent layer are concatenated, and so are their gradients.
+- `SoftmaxOutput` (Module, buckets) ignores labels out of range, and outputs probabilities. MXNet's
+  losses return one average per sample. `cross_entropy` is fused only for a batch of vectors, so
+  the losses over anchors (SSD) and in half precision are composed of several kernels.
+- `SigmoidBinaryCrossEntropyLoss` (GAN) follows MXNet's formula, which takes several kernels;
+  PyTorch's loss is one kernel.
+- Sparse gradients update only some rows of a weight: the rows are gathered, updated and written
+  back.
 - Modules copy data and labels into the arrays that they are bound to.
-- On a CPU, weights of small networks are copied into the order "channels last", and convolutions
-  of few windows are products of matrices (`im2col`, `mm`); both save time and are off elsewhere.
-- On a CPU, the gradient of `clip` needs a second kernel to pass where data is NaN.
-- On a CPU, packed layers in prediction read whether their data is finite. On other devices none is
-  used, and nothing is read (`tests/device/cases/test_traffic.py`).
+- On a CPU, weights of small networks are copied to the channels-last layout, and convolutions with
+  few windows run as matrix products (`im2col`, `mm`); both save time there. Other devices do
+  neither.
+- On a CPU, the backward pass of `clip` needs a second kernel so that gradients propagate where the
+  input is NaN.
+- On a CPU, layers with packed weights check during inference whether their input is finite, which
+  is counted as a host read. Other devices do not use packed weights
+  (`tests/device/cases/test_traffic.py`).
 
-The device is that of `tests/device`: the CPU behind the interfaces of an accelerator. Where it has
-no figure for PyTorch, it lacks what PyTorch's side needs (sparse tensors, AMP).
+"Device" is the simulated accelerator of `tests/device`, which computes on the CPU. PyTorch figures
+are missing where the simulated device does not support a required feature (sparse tensors, AMP).
 
-What PyTorch's optimizers read are counts of steps. Those of MXNet that make temporary arrays take
-1 MB of weights at a time on a CPU, so that the arrays stay in its cache, and all at once elsewhere.
+The host reads of PyTorch's optimizers are reads of their step counters. On a CPU, MXNext optimizers
+that allocate temporaries process 1 MB of weights at a time, so that the temporaries stay in the
+cache; on other devices they process all weights at once.
 
 """
 CPU, DEVICE = "On a CPU", "On a device"

@@ -16,7 +16,7 @@ BARS["own kernels / MXNet"] = "#7f7f7f"
 
 
 def _ratios(row: Row, cells: Cells) -> dict[str, float]:
-    """Return the ratios to the fastest engine of the goal, and to MXNet."""
+    """Return the ratios to the fastest engine named in the goal, and to MXNet."""
     pairs = zip(BARS, (compare(row, cells, OWN), compare(row, cells, ENGINES)), strict=False)
     results = {name: pair[1] for name, pair in pairs if pair is not None}
     if "MXNet" in cells and OWN in cells:

@@ -1,8 +1,7 @@
 """The figures of all rows, kept in `results.json` by machine and with their dates, and their table.
 
-A machine's run replaces its own rows alone: those of others stay beside them. A cell has one figure
-from each process that measured it. `RESULTS.md` is written from the figures alone, so it cannot say
-anything else.
+A run replaces only the rows of its own machine; those of other machines are kept. A cell has one
+figure from each process that measured it. `RESULTS.md` is generated from the figures alone.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def compare(row: Row, cells: Cells, side: str) -> tuple[str, float] | None:
 
 
 def find_stalls(rows: Iterable[Row], results: Mapping[str, Cells]) -> dict[str, set[str]]:
-    """Return sides that took longer for a row than for ten times its work, by the row's name."""
+    """Return, by row, the sides that took longer than for at least ten times as much work."""
     sized = [row for row in rows if row.family and row.name in results]
     stalls: dict[str, set[str]] = {}
     for small in sized:
@@ -138,12 +137,12 @@ def _show_range(name: str, values: Sequence[float], scale: float) -> str:
 HEAD = """\
 # Results
 
-Written by `python -m benchmarks.table --write` from `results.json`. Every process gives the best
-of its turns; a cell is the median of its processes, with the smallest and largest in brackets. A
-ratio compares MXNext's time or memory with the fastest engine of the goal. *Engines* is
-`hybridize(backend="auto")`, which may run OpenVINO, ONNX Runtime or oneDNN's graph compiler. Rows
-are flagged (⚠) if a cell differs between processes by more than {spread}, or takes longer than ten
-times its work.
+Written by `python -m benchmarks.table --write` from `results.json`. Each process reports its
+fastest round. A cell shows the median over the processes, with the minimum and maximum in brackets.
+Ratios are relative to the fastest engine named in the row's goal. *Engines* is
+`hybridize(backend="auto")`, which may run OpenVINO, ONNX Runtime or oneDNN's graph compiler. A row
+is flagged (⚠) if the slowest process of a cell takes more than {spread} times as long as the
+fastest, or if the row takes longer than the same benchmark with at least ten times as much work.
 
 ![Ratios of all rows](ratios.svg)
 

@@ -2,7 +2,7 @@
 
 ``--mxnet PYTHON`` compares with MXNet 1.9.1, ``--base FOLDER`` with another checkout of MXNext,
 ``--device gpu`` measures on the first GPU what does not name a device itself.
-All sides take turns within one run.
+All sides are measured alternately within one run.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ ATTEMPTS = 3  # to start a program: MXNet's servers may end at the start of a jo
 
 
 def measure(case: Case, sides: dict[str, Side], rounds: int) -> dict[str, float | None]:
-    """Measure all sides in turns and return the best of each."""
+    """Measure all sides alternately and return the best of each."""
     best: dict[str, float | None] = {}
     failed: set[str] = set()
-    for turn in range(rounds):
+    for index in range(rounds):
         for name in sides:
             program = case.torch if name == "torch" else case.mx
             if program is None or name in failed:
                 continue
             try:
-                seconds = _measure_once(case, sides, name, program, turn, rounds)
+                seconds = _measure_once(case, sides, name, program, index, rounds)
                 best[name] = min(seconds, best.get(name) or seconds)
             except Failed as error:
                 failed.add(name)
@@ -46,16 +46,16 @@ def _measure_once(
     sides: dict[str, Side],
     name: str,
     program: tuple[str, str],
-    turn: int,
+    index: int,
     rounds: int,
 ) -> float:
-    """Return the time of one turn; a program that does not start is started again."""
-    attempts = ATTEMPTS if turn == 0 else 1
+    """Return the time of one round; a program that does not start is started again."""
+    attempts = ATTEMPTS if index == 0 else 1
     while True:
         side, attempts = sides[name], attempts - 1
         side.limit = case.limit
         try:
-            return side.measure(case.name, program, case.number, last=turn == rounds - 1)
+            return side.measure(case.name, program, case.number, last=index == rounds - 1)
         except Ended as error:
             side.close()
             sides[name] = Side(side.python, side.home)

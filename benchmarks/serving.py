@@ -3,10 +3,10 @@
 In one run: the same network as a torch module behind plain Starlette on the same HTTP server
 (granian, uvloop), behind `mx serve` with one and with two processes, and behind
 LitServe, if a Python is named in which it and torch are installed (it takes JSON, so it is compared
-on JSON). The servers of a table take turns. It prints requests per second, latency, and the
-processor time of the server for a request, which says most on a busy machine; ratios are to plain
-torch. Clients are a process of their own, and everything shares the machine. It takes about three
-minutes. ``--lone`` asks both servers by turns from one client.
+on JSON). The servers of a table are measured alternately. It prints requests per second, latency,
+and the processor time of the server per request, which is the most reliable on a busy machine;
+ratios are to plain torch. Clients run in a process of their own, on the same machine. It takes
+about three minutes. ``--lone`` asks both servers alternately from one client.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ import numpy as np
 SHAPE = (3, 32, 32)
 NPY, JSON = "application/x-npy", "application/json"
 PLAIN_NAME = "torch + Starlette"
-TURNS = 2  # of each server with each number of clients
+ROUNDS = 2  # of each server with each number of clients
 PLAIN = """
 import asyncio, io, signal, sys
 import numpy as np, torch, uvloop
@@ -270,7 +270,7 @@ class Figures:
         self.seconds = self.processor = 0.0
 
     def add(self, server: subprocess.Popen, port: int, *args: Any) -> None:
-        """Measure once more; `args` are those of `measure` beside the port."""
+        """Measure once more; `args` are those of `measure` except the port."""
         before = tree_seconds(server.pid)
         self.latencies += measure(port, *args)
         self.processor += tree_seconds(server.pid) - before
@@ -302,7 +302,7 @@ COLUMNS = ("clients", "server", "requests/s", "ratio", "p50 ms", "p99 ms", "proc
 
 
 def compare(kind: str, commands: dict[str, list[str]], counts: list[int], seconds: float) -> None:
-    """Measure servers by turns, so that all see the same machine, and print a table."""
+    """Measure servers alternately, so that all see the same machine, and print a table."""
     request = predict_request(kind)
     print(f"\nBodies of {kind}:\n")
     print_row(*COLUMNS)
@@ -314,7 +314,7 @@ def compare(kind: str, commands: dict[str, list[str]], counts: list[int], second
             measure(port, request, 4, 0.5)
         for count in counts:
             figures = {name: Figures() for name in servers}
-            for _ in range(TURNS):
+            for _ in range(ROUNDS):
                 for name, (server, port) in servers.items():
                     figures[name].add(server, port, request, count, seconds)
             for name, measured in figures.items():
@@ -358,23 +358,23 @@ class LoneClient:
         return time.perf_counter() - start
 
 
-def compare_lone(folder: pathlib.Path, rounds: int = 200, turn: int = 20) -> None:
-    """Ask both servers by turns from one client; print the medians and the ratio of each turn."""
+def compare_lone(folder: pathlib.Path, rounds: int = 200, requests: int = 20) -> None:
+    """Ask both servers alternately from one client; print the medians and the median ratio."""
     with running(plain(folder)) as (other, port), running(mx_serve(folder)) as (ours, our_port):
         sides = [(other.pid, LoneClient(port)), (ours.pid, LoneClient(our_port))]
         for _, client in sides:
             for _ in range(200):
                 client.ask()
-        turns = [[_measure_turn(*side, turn) for side in sides] for _ in range(rounds)]
+        pairs = [[_measure_requests(*side, requests) for side in sides] for _ in range(rounds)]
     for name, side in ((PLAIN_NAME, 0), ("mx serve", 1)):
-        clock, processor = (statistics.median(pair[side][i] for pair in turns) for i in (0, 1))
+        clock, processor = (statistics.median(pair[side][i] for pair in pairs) for i in (0, 1))
         print(f"{name:<18} lone client   p50 {clock * 1e3:6.3f} ms   "
               f"processor {processor * 1e3:6.3f} ms")  # fmt: skip
-    clock, processor = (statistics.median(b[i] / a[i] for a, b in turns) for i in (0, 1))
+    clock, processor = (statistics.median(b[i] / a[i] for a, b in pairs) for i in (0, 1))
     print(f"median of {rounds} ratios: p50 {clock:.2f}, processor {processor:.2f}")
 
 
-def _measure_turn(pid: int, client: LoneClient, count: int) -> tuple[float, float]:
+def _measure_requests(pid: int, client: LoneClient, count: int) -> tuple[float, float]:
     """Return the median time of some requests, and the processor time of one."""
     before = process_seconds(pid)
     clock = statistics.median(client.ask() for _ in range(count))
@@ -384,10 +384,10 @@ def _measure_turn(pid: int, client: LoneClient, count: int) -> tuple[float, floa
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=1.5, help="of a turn")
+    parser.add_argument("--seconds", type=float, default=1.5, help="of a round")
     parser.add_argument("--clients", default="1,8,32,128")
     parser.add_argument("--litserve", metavar="PYTHON", help="in which LitServe and torch are")
-    parser.add_argument("--lone", action="store_true", help="one client that asks both by turns")
+    parser.add_argument("--lone", action="store_true", help="one client that asks both alternately")
     args = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     counts = [int(n) for n in args.clients.split(",")]

@@ -3,8 +3,8 @@
 It prints a table; for each attack how long `/health` took on a new connection, in ms by the clock
 (p50 and max), and the most without the times in which neither the server nor the client got a
 processor, because the attacker and others had them: on a machine with enough of them, that is what
-the clock says. Beside it the most that a plain server took meanwhile, which nobody attacked; the
-memory that the server took at its peak; and what it answered. It takes about two minutes.
+the clock says. It also prints the longest wait of an identical server that was not
+attacked, the server's peak memory, and its responses. It takes about two minutes.
 ``--endure N`` prints the memory over N mixed requests.
 """
 
@@ -244,7 +244,7 @@ def list_attacks() -> dict[str, Attack]:
 
 
 class Wait(NamedTuple):
-    """Seconds of one question: by the clock, of our own, and of a server that nobody attacks."""
+    """Seconds of one request: by the clock, of our own, and of a server that is not attacked."""
 
     clock: float
     own: float
@@ -285,9 +285,8 @@ def first_threads(pid: int) -> list[int]:
 def _measure_wait(port: int, pid: int, threads: list[int], idle_port: int) -> Wait:
     """Ask both servers.
 
-    What the clock says beside the times in which one of the threads that answer, or this client,
-    could run and got no processor is the server's own: its work, and other threads that hold the
-    interpreter.
+    The server's own time is the clock's, minus the times in which a thread that answers, or this
+    client, was runnable but not scheduled. It includes computation and waits for the GIL.
     """
     watched = [(pid, thread) for thread in threads] + [(os.getpid(), threading.get_native_id())]
     before = [ThreadTimes.read(*thread) for thread in watched]
@@ -309,7 +308,7 @@ def _watch_health(
     stop: Any,
     results: multiprocessing.Queue,
 ) -> None:
-    """Ask both servers by turns until it is time to stop."""
+    """Ask both servers alternately until `stop` is set."""
     waits = []
     while not stop.is_set():
         waits.append(_measure_wait(port, pid, threads, idle_port))

@@ -1,6 +1,6 @@
 """How much the same work differs from process to process: ``python -m benchmarks.spread``.
 
-Where arrays lie in memory is decided anew in every process, and some places are slower than
+Each process allocates its arrays at different addresses, and some addresses are slower than
 others. Each process gives the median of its measurements; printed are the smallest, the middle one
 and the largest of all processes, and the largest divided by the smallest.
 """
@@ -54,7 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("only", nargs="?", default="MLP step", help="rows whose name has this text")
     parser.add_argument("--processes", type=int, default=30)
-    parser.add_argument("--peer", default="", help="measure this one beside, such as torch")
+    parser.add_argument("--peer", default="", help="also measure this peer, such as torch")
     parser.add_argument("--limit", type=float, default=1.2, help="of the ratio, for MXNext")
     parser.add_argument("--processor-time", action="store_true", help="of one thread")
     chosen = parser.parse_args()

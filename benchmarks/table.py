@@ -1,10 +1,10 @@
 """Compare with all peers: ``python -m benchmarks.table --mxnet PYTHON --write``.
 
 Each row is the same work for MXNext, torch, jax, ONNX Runtime, OpenVINO and MXNet 1.9.1, as far
-as they are installed. Several processes of each side take turns; every process gives the best of
-its turns, a cell their median and range. ``--write`` puts the rows into `results.json`, where rows
-that were not measured keep their figures, and other machines theirs, and writes `RESULTS.md` and
-plots.
+as they are installed. Several processes of each side run alternately; each reports its fastest
+round, and a cell shows their median and range. ``--write`` puts the rows into `results.json`, where
+rows that were not measured and those of other machines keep their figures, and writes `RESULTS.md`
+and plots.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ def programs(row: Row, mxnet: str | None, compiles: bool) -> dict[str, tuple[str
 def measure(
     row: Row, sides: dict[str, tuple[str, Program]], processes: int, rounds: int | None = None
 ) -> dict[str, list[float]]:
-    """Return the best of each process for every side; sides take turns."""
+    """Return the best of each process for every side; sides run alternately."""
     cells: dict[str, list[float]] = {}
-    turns = min(row.rounds, rounds or row.rounds)
+    rounds = min(row.rounds, rounds or row.rounds)
     end = time.monotonic() + ROW_SECONDS
     for _ in range(processes):
-        best = _measure_fresh(row, sides) if row.fresh else _measure_turns(row, sides, turns)
+        best = _measure_fresh(row, sides) if row.fresh else _measure_rounds(row, sides, rounds)
         for name, value in best.items():
             cells.setdefault(name, []).append(value)
         sides = {name: sides[name] for name in sides if name in best}
@@ -86,8 +86,10 @@ def _measure_fresh(row: Row, sides: dict[str, tuple[str, Program]]) -> dict[str,
     return values
 
 
-def _measure_turns(row: Row, sides: dict[str, tuple[str, Program]], turns: int) -> dict[str, float]:
-    """Set up a process for each side, measure them in turns, and return the best of each."""
+def _measure_rounds(
+    row: Row, sides: dict[str, tuple[str, Program]], rounds: int
+) -> dict[str, float]:
+    """Set up a process for each side, measure them alternately, and return the best of each."""
     values: dict[str, float] = {}
     processes = {name: Side(python, _home(name)) for name, (python, _) in sides.items()}
     ready: dict[str, Side] = {}
@@ -100,7 +102,7 @@ def _measure_turns(row: Row, sides: dict[str, tuple[str, Program]], turns: int) 
                 ready[name] = side
             except Failed as error:
                 print(f"  {name} failed: {error}", file=sys.stderr)
-        for _ in range(turns):
+        for _ in range(rounds):
             for name, side in ready.items():
                 value = side.measure(row.name, sides[name][1], row.number)
                 values[name] = min(value, values.get(name, value))
@@ -152,7 +154,7 @@ def main() -> None:
         cells = {row.name: results[row.name].cells for row in rows}
         for row in rows:  # a machine that stood still for a moment
             if row.name in find_stalls(rows, cells):
-                print(f"{row.name} took longer than ten times its work: measured again")
+                print(f"{row.name} took longer than ten times as much work: measured again")
                 results[row.name] = _measure_and_print(row, run, options.processes, options)
         if options.write:
             store(everywhere)
@@ -181,7 +183,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("groups", nargs="*", default=GROUPS, help=", ".join(GROUPS))
     parser.add_argument("--mxnet", default=os.environ.get("MXNET_PYTHON"), help="MXNet's python")
     parser.add_argument("--only", default="", help="rows whose name holds this text")
-    parser.add_argument("--rounds", type=int, help="at most so many turns in each process")
+    parser.add_argument("--rounds", type=int, help="maximum number of rounds in each process")
     parser.add_argument(
         "--processes",
         type=int,

@@ -1,6 +1,6 @@
 """What each trick for speed gains, on and off: ``python -m benchmarks.tricks``.
 
-Two processes run the same work in turns, one with the trick switched off; the figure is the time
+Two processes run the same work alternately, one with the trick switched off; the figure is the time
 with it divided by the time without, in processor time of one thread. A processor with AVX-512 is
 measured twice, the second time confined to AVX2.
 """
@@ -30,7 +30,7 @@ AVX2 = {
     "ONEDNN_MAX_CPU_ISA": "AVX2",
 }
 CALM = {"BENCHMARK_CLOCK": "processor", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-SECONDS, MIN_TURNS, MAX_TURNS = 1.0, 3, 60  # of one pair of processes
+SECONDS, MIN_ROUNDS, MAX_ROUNDS = 1.0, 3, 60  # of one pair of processes
 
 
 @dataclass(frozen=True)
@@ -260,11 +260,11 @@ def measure(trick: Trick, instructions: dict[str, str]) -> tuple[float, float]:
             side.send(trick.name, program, 1)
         for side, _ in sides:
             side.receive()
-        end, turns = time.monotonic() + SECONDS, 0
-        while turns < MIN_TURNS or (time.monotonic() < end and turns < MAX_TURNS):
+        end, rounds = time.monotonic() + SECONDS, 0
+        while rounds < MIN_ROUNDS or (time.monotonic() < end and rounds < MAX_ROUNDS):
             for i, (side, program) in enumerate(sides):
                 best[i] = min(best[i], side.measure(trick.name, program, trick.number))
-            turns += 1
+            rounds += 1
     finally:
         for side, _ in sides:
             side.close()

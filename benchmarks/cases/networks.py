@@ -1,4 +1,4 @@
-"""Hybridized Gluon networks beside plain torch modules: training steps and prediction."""
+"""Hybridized Gluon networks compared with torch modules: training steps and prediction."""
 
 # ruff: noqa: E501 (programs as text)
 

@@ -1,4 +1,4 @@
-"""Heavy operators beside torch's own kernels."""
+"""Heavy operators compared with torch's own kernels."""
 
 # ruff: noqa: E501 (programs as text)
 

@@ -1,6 +1,6 @@
-"""8-bit networks of the zoo, batch 1: beside our float32 networks, and beside onnxruntime's 8 bits.
+"""8-bit networks of the zoo, batch 1, compared with our float32 and onnxruntime's 8-bit networks.
 
-The other side stands in the column of torch. onnxruntime runs the QDQ file that we export.
+The peer's figures are in the column of torch. onnxruntime runs the QDQ file that we export.
 """
 
 # ruff: noqa: E501 (programs as text)
@@ -58,8 +58,8 @@ def _cases(title: str, name: str, goal: str) -> list[Case]:
     plain = (f"{SETUP}\nnet, x = network({name!r})", "predict(net, x)")
     peer = (f"{SETUP}\nrun, feed = session({name!r})", "run.run(None, feed)")
     return [
-        Case(f"{title}, 8 bits beside float32", ours, plain, 5, goal),
-        Case(f"{title}, 8 bits beside onnxruntime", ours, peer, 5),
+        Case(f"{title}, 8 bits / float32", ours, plain, 5, goal),
+        Case(f"{title}, 8 bits / onnxruntime", ours, peer, 5),
     ]
 
 

@@ -24,7 +24,7 @@ class Row:
     unit : ``ms`` and ``us`` are times of the statement; ``value`` rows have an expression as their
         statement, which gives seconds, ``MB`` rows one that gives megabytes.
     fresh : whether each measurement takes a new process.
-    rounds : at most so many turns of all sides in one process.
+    rounds : maximum number of rounds of all sides in one process.
     family, size : rows of one family differ by their size alone; they are drawn as one curve.
     variants : other programs of ours; ``auto`` is ``hybridize(backend="auto")``.
     engine_goal : the goal of ``auto``, if it is another than `goal`.
@@ -41,7 +41,7 @@ class Row:
     rounds: int = 5
     family: str = ""
     size: int = 0
-    variants: dict[str, Program] = field(default_factory=dict)  # of ours, shown beside
+    variants: dict[str, Program] = field(default_factory=dict)  # of ours, in columns of their own
     engine_goal: float | None = None
 
     @property

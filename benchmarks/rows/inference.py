@@ -1,4 +1,4 @@
-"""Prediction with hybridized networks, beside torch, ONNX Runtime, OpenVINO and MXNet."""
+"""Prediction with hybridized networks: torch, ONNX Runtime, OpenVINO and MXNet as peers."""
 
 from __future__ import annotations
 

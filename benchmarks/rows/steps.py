@@ -1,4 +1,4 @@
-"""Small steps, optimizers and small operators, beside torch, jax and MXNet."""
+"""Small steps, optimizers and small operators, compared with torch, jax and MXNet."""
 
 # ruff: noqa: E501 (programs as text)
 
