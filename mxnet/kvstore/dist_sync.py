@@ -159,7 +159,8 @@ class DistSyncStore(DistributedStore):
             self._stored[key][:] = value
             checksum = zlib.crc32(value.asnumpy().tobytes(), checksum)
         names = ", ".join(map(str, keys[:3])) + (", ..." if len(keys) > 3 else "")
-        self._overwritten = f"{len(keys)} weights set anew (keys {names}; checksum {checksum:08x})"
+        details = f"(keys {names}; checksum {checksum:08x})"
+        self._overwritten = f"{len(keys)} weights overwritten {details}"
 
     def watch_gradients(
         self, keys: Sequence[Key], weights: Sequence[NDArray]

@@ -63,7 +63,7 @@ CAUSES: dict[str, str | None] = {
     "nan batch": "NaN",
     "exception": "injected fault",
     "wrong shape": "hape",
-    "loaded on one rank": "weights set anew",
+    "loaded on one rank": "weights overwritten",
     "worker killed": "A worker process of the DataLoader ended unexpectedly",
     "worker raises": "injected fault",
     "second job": None,

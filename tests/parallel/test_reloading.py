@@ -30,7 +30,7 @@ def test_parameters_loaded_by_one_worker_raise_on_all(is_named: bool) -> None:
     for process in ended:
         assert process.status == 0, process.err
         assert "Workers push different keys at the same time" in process.out
-        assert "weights set anew (keys 0, 1; checksum" in process.out
+        assert "weights overwritten (keys 0, 1; checksum" in process.out
 
 
 def test_different_parameters_loaded_by_workers_raise_on_all() -> None:

@@ -211,8 +211,8 @@ def composites_of(modules: Iterable[ModuleType]) -> dict[str, Callable]:
 def _refuse(name: str, *operands: Any) -> TypeError:
     kinds = ", ".join(str(type(x)) for x in operands)
     return TypeError(
-        f"{name}: type {kinds} not supported. Use mx.np.ndarray (mx.np.array(x) of NumPy's, "
-        "x.as_np_ndarray() of a legacy array) or a number."
+        f"{name}: type {kinds} not supported. Use an mx.np.ndarray or a number. "
+        "Convert NumPy arrays with mx.np.array(x), and legacy arrays with x.as_np_ndarray()."
     )
 
 

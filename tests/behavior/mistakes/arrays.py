@@ -22,7 +22,7 @@ def sum_with_text():
     nd.ones((2, 3)) + "1"
 
 
-def gpu_that_is_not_there():
+def missing_gpu():
     nd.ones((2, 3), ctx=mx.gpu(7))
 
 
@@ -110,11 +110,11 @@ def unknown_type():
     nd.ones((2, 3), dtype="floot32")
 
 
-def scalar_of_many():
+def scalar_of_an_array_with_several_elements():
     nd.ones((2, 3)).asscalar()
 
 
-def truth_of_many():
+def truth_of_an_array_with_several_elements():
     if nd.ones((2, 3)):
         pass
 

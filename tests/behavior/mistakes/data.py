@@ -94,7 +94,7 @@ def iterator_without_data():
     mx.io.NDArrayIter(None, batch_size=2)
 
 
-def records_that_are_not_there():
+def missing_records():
     mx.io.ImageRecordIter(path_imgrec="train.rec", data_shape=(3, 8, 8), batch_size=2)
 
 
@@ -102,7 +102,7 @@ def records_without_a_shape():
     mx.io.ImageRecordIter(path_imgrec="train.rec", batch_size=2)
 
 
-def table_that_is_not_there():
+def missing_csv_file():
     mx.io.CSVIter(data_csv="train.csv", data_shape=(3,), batch_size=2)
 
 
@@ -111,15 +111,15 @@ def table_of_another_width():
     mx.io.CSVIter(data_csv="train.csv", data_shape=(2,), batch_size=1).next()
 
 
-def folder_of_pictures_that_is_not_there():
+def missing_folder_of_images():
     gluon.data.vision.ImageFolderDataset("pictures")
 
 
-def picture_that_is_not_there():
+def missing_image_file():
     mx.image.imread("cat.jpg")
 
 
-def picture_that_is_none():
+def file_that_is_not_an_image():
     mx.image.imdecode(b"not a picture")
 
 
@@ -132,7 +132,7 @@ def saved():
     net.save_parameters("net.params")
 
 
-def parameters_that_are_not_there():
+def missing_parameter_file():
     nn.Dense(3).load_parameters("net.params")
 
 
@@ -160,7 +160,7 @@ def parameters_that_are_text():
     nd.load("net.params")
 
 
-def save_into_a_folder_that_is_not_there():
+def save_into_a_missing_folder():
     nd.save("nowhere/x.nd", nd.ones((2,)))
 
 
@@ -172,7 +172,7 @@ def checkpoint_of_an_absent_epoch():
     mx.model.load_checkpoint("model", 7)
 
 
-def symbol_that_is_not_there():
+def missing_symbol_file():
     mx.sym.load("model-symbol.json")
 
 
@@ -192,16 +192,16 @@ def imports_without_parameters():
     net(nd.ones((1, 3)))
 
 
-def record_file_that_is_not_there():
+def missing_record_file():
     mx.recordio.MXRecordIO("train.rec", "r")
 
 
-def record_file_that_is_none():
+def file_that_is_not_a_record_file():
     Path("train.rec").write_bytes(b"this is not a record file at all")
     mx.recordio.MXRecordIO("train.rec", "r").read()
 
 
-def record_that_is_not_there():
+def missing_record():
     with mx.recordio.MXIndexedRecordIO("train.idx", "train.rec", "w") as file:
         file.write_idx(0, b"first")
     mx.recordio.MXIndexedRecordIO("train.idx", "train.rec", "r").read_idx(5)

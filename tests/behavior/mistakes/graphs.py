@@ -67,7 +67,7 @@ def evaluation_without_an_argument():
     (sym.var("a") + sym.var("b")).eval(a=nd.ones((2,)))
 
 
-def output_that_is_not_there():
+def missing_output():
     classifier().get_internals()["fc2_output"]
 
 
@@ -160,7 +160,7 @@ def loader_in_a_module():
     mx.mod.Module(classifier()).fit(data, num_epoch=1)
 
 
-def fixed_parameters_that_are_not_there():
+def missing_fixed_parameters():
     mx.mod.Module(classifier(), fixed_param_names=["fc1_weight"])
 
 
@@ -235,7 +235,7 @@ def pull_of_an_unknown_key():
     mx.kv.create("local").pull("w", out=nd.ones((2,)))
 
 
-def key_that_is_there_already():
+def key_that_exists_already():
     store = mx.kv.create("local")
     store.init(0, nd.ones((2,)))
     store.init(0, nd.ones((2,)))

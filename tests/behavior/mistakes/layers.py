@@ -87,7 +87,7 @@ def data_of_another_size_later():
     net(nd.ones((2, 5)))
 
 
-def picture_with_channels_last():
+def image_with_channels_last():
     net = initialized(nn.Conv2D(8, 3, in_channels=3))
     net(nd.ones((1, 32, 32, 3)))
 
@@ -259,13 +259,13 @@ def trainer_before_shapes_are_known():
     trainer.step(2)
 
 
-def learning_rate_beside_a_scheduler():
+def learning_rate_with_a_scheduler():
     net = initialized(nn.Dense(3, in_units=4))
     schedule = {"lr_scheduler": mx.lr_scheduler.FactorScheduler(10)}
     gluon.Trainer(net.collect_params(), "sgd", schedule).set_learning_rate(0.1)
 
 
-def states_from_a_file_that_is_not_there():
+def states_from_a_missing_file():
     _, trainer = trained()
     trainer.load_states("nowhere.states")
 

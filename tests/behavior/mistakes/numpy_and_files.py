@@ -70,7 +70,7 @@ def np_uneven_split():
     np.split(np.ones((5,)), 2)
 
 
-def np_item_of_many():
+def np_item_of_an_array_with_several_elements():
     np.ones((2, 3)).item()
 
 
@@ -109,11 +109,11 @@ def conversion_of_a_function():
     mx.convert.convert(lambda x: x, to="onnx", shapes=[(1, 5)])
 
 
-def onnx_file_that_is_not_there():
+def missing_onnx_file():
     mx.contrib.onnx.import_model("net.onnx")
 
 
-def onnx_file_that_is_none():
+def file_that_is_not_an_onnx_file():
     Path("net.onnx").write_bytes(b"not a model of ONNX")
     mx.contrib.onnx.import_model("net.onnx")
 
@@ -153,11 +153,11 @@ def command_that_does_not_exist():
     mx_command("trian", "net")
 
 
-def model_that_is_not_there():
+def missing_model():
     mx_command("summary", "resnet")
 
 
-def prediction_without_a_picture():
+def prediction_for_a_missing_image():
     nd.save("net-0000.params", {"arg:fc_weight": nd.ones((2, 3)), "arg:fc_bias": nd.ones((2,))})
     mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc").save("net-symbol.json")
     mx_command("predict", "net", "--input", "cat.jpg")
@@ -167,12 +167,12 @@ def conversion_to_an_unknown_target():
     mx_command("convert", "net", "--to", "tflite")
 
 
-def information_about_a_picture_as_records():
+def image_given_as_a_record_file():
     Path("photo.jpg").write_bytes(b"\xff\xd8\xff\xe0 not records")
     mx_command("rec", "info", "photo.jpg")
 
 
-def records_of_a_folder_that_is_not_there():
+def records_of_a_missing_folder():
     mx_command("im2rec", "train", "pictures")
 
 
@@ -195,9 +195,9 @@ def option_that_does_not_exist():
     mx_command("info", "--verbos", "net.params")
 
 
-def information_about_nothing():
+def information_about_a_missing_file():
     mx_command("info", "net.params")
 
 
-def script_that_is_not_there():
+def missing_script():
     mx_command("run", "train.py")
