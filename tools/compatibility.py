@@ -1,4 +1,4 @@
-"""Write `docs/compatibility.md`: how much of MXNet 1.9.1 is here, counted from recorded facts.
+"""Write `docs/compatibility.md`: how much of MXNet 1.9.1 is supported, from recorded facts.
 
 Run ``python -m tools.compatibility``. MXNet's names and parameters were recorded by
 `tests/golden/record/record_surface.py`, its operators in `tests/golden/data/operator_names.json`.
@@ -37,9 +37,9 @@ FILES = {
 HEAD = """\
 # Compatibility
 
-How much of MXNet 1.9.1 is here. The numbers are counted from what was recorded in a real MXNet \
-1.9.1. [Differences](differences.md) says what is different on purpose, [What works](wishes.md) \
-how to see it yourself.
+How much of MXNet 1.9.1 is supported. The numbers are counted from facts that were recorded with \
+MXNet 1.9.1. [Differences](differences.md) lists intentional differences; [What works](wishes.md) \
+has a command to try each feature.
 """
 NAMES_HEAD = """\
 ## Names and parameters
@@ -52,7 +52,7 @@ operators stand in their records, which `tests/test_docs.py` compares."""
 
 @dataclass
 class Coverage:
-    """What of a module is here."""
+    """How much of a module is supported."""
 
     module: str
     names: int = 0
@@ -63,7 +63,7 @@ class Coverage:
     other_calls: dict[str, tuple[str, str]] = field(default_factory=dict)  # MXNet's and ours
 
     def count(self, name: str) -> bool:
-        """Count a recorded name; return whether it is here."""
+        """Count a recorded name; return whether it is supported."""
         owner, _, member = name.rpartition(".")
         self.members += bool(owner)
         self.names += not owner
@@ -87,7 +87,7 @@ class Coverage:
 
 
 def measure() -> Iterator[Coverage]:
-    """Yield what is here of each recorded module."""
+    """Yield the coverage of each recorded module."""
     for module, recorded in json.loads(SURFACE.read_text(encoding="utf-8")).items():
         coverage = Coverage(module)
         for name, theirs in recorded.items():
@@ -97,7 +97,7 @@ def measure() -> Iterator[Coverage]:
 
 
 def is_accepted(theirs: str, ours: str) -> bool:
-    """Return whether calls written for MXNet's parameters mean the same here.
+    """Return whether calls written for MXNet's parameters mean the same in ours.
 
     >>> is_accepted("data, axis=1", "data, axis=1, more=None"), is_accepted("axis=1", "axis=0")
     (True, False)
@@ -172,10 +172,10 @@ def _operators() -> str:
     recorded = json.loads(NAMES.read_text(encoding="utf-8"))
     names = {name for first, others in recorded["aliases"].items() for name in (first, *others)}
     sampled = sample_rows()
-    here = len(names) - len(absent_names())
+    supported = len(names) - len(absent_names())
     in_use = [name for name in recorded["in_use"] if registry.find(name) is not None]
     rows = [
-        ("names of MXNet's registry that a user may call", len(names), here),
+        ("names of MXNet's registry that a user may call", len(names), supported),
         ("operators that public projects use", len(recorded["in_use"]), len(in_use)),
         ("operators with samples that every property is tested on", "", len(sampled)),
         ("such samples", "", sum(map(len, sampled.values()))),
@@ -183,7 +183,7 @@ def _operators() -> str:
     ]
     return (
         "## Operators\n\n"
-        + _table(("", "MXNet 1.9.1", "here"), rows)
+        + _table(("", "MXNet 1.9.1", "supported"), rows)
         + ("\n\n[Operators](operators.md) lists all, and those that are absent with the reason.")
     )
 
@@ -208,7 +208,7 @@ def _names(modules: Sequence[Coverage]) -> str:
         everything.absent_members += part.absent_members
         everything.other_calls |= {f"{part.module}.{n}": c for n, c in part.other_calls.items()}
     rows.insert(0, ("**all**", *_figures(everything)))
-    heads = ("Module", "Names", "here", "Members", "here", "Calls", "same parameters")
+    heads = ("Module", "Names", "supported", "Members", "supported", "Calls", "same parameters")
     return f"{NAMES_HEAD}\n\n{_table(heads, rows)}"
 
 
@@ -231,7 +231,7 @@ def _others(modules: Sequence[Coverage]) -> str:
         for pair in [((first, second), (second, first))]
     ]
     text = f"### Absent\n\n{len(absent)} names: {', '.join(absent)}.\n\n### Other parameters\n\n"
-    return text + _table(("Call", "MXNet 1.9.1", "here"), rows)
+    return text + _table(("Call", "MXNet 1.9.1", "MXNext"), rows)
 
 
 def _shorten(text: str, other: str) -> str:

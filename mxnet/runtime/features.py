@@ -14,14 +14,14 @@ __all__ = ["Feature", "Features", "feature_list"]
 
 
 class Feature:
-    """A feature by name, and whether it is here.
+    """A feature by name, and whether it is available.
 
     Parameters
     ----------
     name
         Name of the feature.
     enabled
-        Whether it is here.
+        Whether it is available.
 
     >>> Feature("LAPACK", True)
     ✔ LAPACK
@@ -67,7 +67,7 @@ def _processor() -> dict[str, bool]:
 
 
 def _libraries() -> dict[str, bool]:
-    """Return which numerical libraries torch was built with, and which packages are here."""
+    """Return which numerical libraries torch was built with, and which packages are installed."""
     built = torch.__config__.show().lower()
     return {
         "JEMALLOC": False,
@@ -132,7 +132,7 @@ class Features(collections.OrderedDict):
         return str(list(self.values()))
 
     def is_enabled(self, feature_name: str) -> bool:
-        """Return whether a feature is here, whatever the case of its name."""
+        """Return whether a feature is available; the case of its name does not matter."""
         name = feature_name.upper()
         if name not in self:
             raise RuntimeError(
