@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import update_wrapper
 from inspect import Parameter
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 from torch import Tensor
 
@@ -180,12 +180,13 @@ class Rule:
             own = {k: v[0] if isinstance(v, list) else v for k, v in numbers.items()}
             self.formula(*(t and t[0] for t in (weights, grads, *states)), **own)
             return
-        lists: list[TensorList | None] = []
+        lists: list[Any] = []
         for tensors in (weights, grads, *states):
             if tensors is not None and not isinstance(tensors, TensorList):
                 tensors = TensorList(tensors)  # skip the checks of lists
             lists.append(tensors)
-        chunks = cast("TensorList", lists[0]).chunks() if weights[0].is_cpu else []
+        first = lists[0]
+        chunks = first._chunks or first.chunks() if weights[0].is_cpu else []
         if len(chunks) < 2 or self._is_one_pass(numbers):
             self.formula(*lists, **numbers)
             return
