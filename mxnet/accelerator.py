@@ -376,7 +376,7 @@ def uses_tf32(device: torch.device) -> bool:
     return device.type == "cuda" and bool(torch.backends.cuda.matmul.allow_tf32)
 
 
-# -- CUDA alone -------------------------------------------------------------------------------
+# -- CUDA only --------------------------------------------------------------------------------
 
 
 def has_cuda() -> bool:
@@ -398,7 +398,7 @@ def has_cudnn() -> bool:
 
 
 def cuda() -> ModuleType:
-    """Return `torch.cuda`, for features of CUDA alone; check `has_cuda` first.
+    """Return `torch.cuda`, for features that only CUDA has; check `has_cuda` first.
 
     >>> mx.accelerator.cuda().__name__
     'torch.cuda'

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         cases = [read_inputs(args.input, model.inputs, {}, Preparation())[0]]
     if not input_shapes and cases:
         input_shapes = {name: array.shape for name, array in cases[0].items()}
-    if args.to == "safetensors":  # arrays alone: nothing is run
+    if args.to == "safetensors":  # only arrays: nothing is run
         input_shapes, shapes, dtypes = {}, {}, {}
     else:
         shapes = {n: s for n, s in model.complete_shapes(input_shapes).items() if n in model.inputs}

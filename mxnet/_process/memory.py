@@ -263,7 +263,7 @@ def _live_storages() -> dict[str, dict[int, int]]:
             try:
                 storage = thing.untyped_storage()
                 storages.setdefault(str(thing.device), {})[storage.data_ptr()] = storage.nbytes()
-            except (RuntimeError, NotImplementedError):  # it has no memory of its own
+            except (RuntimeError, NotImplementedError):  # the device has no memory of its own
                 continue
     return storages
 

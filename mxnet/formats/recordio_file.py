@@ -197,7 +197,7 @@ class RecordReader:
         A record that is not followed by another one is dropped only if a whole record starts inside
         it: then its length is wrong.
         """
-        damage: tuple[int, FormatError] | None = None  # its offset and the error
+        damage: tuple[int, FormatError] | None = None  # offset and error
         while at < self.size:
             head = self.data.find(MAGIC_BYTES, at)
             if head != at:

@@ -182,7 +182,7 @@ class SymbolBlock(HybridBlock):
         raise NotImplementedError("A SymbolBlock runs its graph; it has no hybrid_forward.")
 
     def _clear_cached_op(self) -> None:
-        graph = self.__dict__.get("_cached_graph", ())  # it cannot be traced again
+        graph = self.__dict__.get("_cached_graph", ())  # the block cannot be traced again
         super()._clear_cached_op()
         self._cached_graph = graph
 

@@ -32,7 +32,7 @@ class Entry(NamedTuple):
     """
 
     node: Node
-    index: int = 0  # pyright: ignore[reportIncompatibleMethodOverride] (nobody calls tuple's)
+    index: int = 0  # pyright: ignore[reportIncompatibleMethodOverride] (tuple.index is not used)
     version: int = 0
 
 
@@ -203,7 +203,8 @@ def signature_of(op: Op, attrs: dict[str, str]) -> Signature:
     counts_inputs = op.variadic is not None and not op.names_inputs
     inputs = None if counts_inputs else tuple(op.names_of_inputs(typed))
     signature = Signature(typed, outputs, total, _next_key(), (None,) * outputs, inputs)
-    # A variadic operator without a count (Custom) depends on more than its attributes.
+    # Do not cache variadic operators without an input count (Custom): more than the attributes
+    # determines their outputs.
     if op.variadic is None or op.count is not None:
         store(_signatures, key, signature, MAX_CACHED_SIGNATURES)
     return signature

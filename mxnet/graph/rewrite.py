@@ -104,7 +104,7 @@ class Match(NamedTuple):
     graph: TypedGraph
     origin: Callable[[Node], Node]
 
-    def __getitem__(  # pyright: ignore[reportIncompatibleMethodOverride] (nobody counts fields)
+    def __getitem__(  # pyright: ignore[reportIncompatibleMethodOverride] (indexed by name)
         self, name: str
     ) -> Node:
         return self.entries[name].node

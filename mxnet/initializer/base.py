@@ -105,7 +105,7 @@ class Initializer:
             return NotImplemented
         return type(self) is type(other) and self._kwargs == other._kwargs
 
-    __hash__ = None  # type: ignore[assignment]  # they can be changed
+    __hash__ = None  # type: ignore[assignment]  # initializers are mutable
 
     def __call__(self, desc: InitDesc | str, arr: NDArray) -> None:
         """Fill an array by its own initializer, or according to its name."""

@@ -359,7 +359,7 @@ def int8_files(prefix: Path) -> tuple[Path, Path]:
 
 
 def synthetic_inputs(source: Model, count: int, seed: int) -> list[Feed]:
-    """Return batches of normally distributed numbers; integers are ones."""
+    """Return batches of normally distributed numbers. Integer inputs are filled with ones."""
     rng = np.random.RandomState(seed)
 
     def fill(shape: tuple, dtype: np.dtype) -> np.ndarray:

@@ -26,7 +26,10 @@ Feed = dict[str, np.ndarray]
 
 @dataclass
 class OpenModel:
-    """A model whose suppressions read inputs of their own; what they read before are outputs."""
+    """A model whose suppression nodes read new inputs.
+
+    The values that they read before are outputs.
+    """
 
     model: Model
     sizes: Sizes

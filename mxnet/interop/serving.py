@@ -103,7 +103,7 @@ class Client:
         self._headers = {"authorization": f"Bearer {token}"} if token is not None else {}
         self._parts = parts
         self._context = ssl.create_default_context(cafile=cafile) if _is_secure(parts) else None
-        self._idle: deque[http_client.HTTPConnection] = deque()  # its methods are atomic
+        self._idle: deque[http_client.HTTPConnection] = deque()  # deque's methods are atomic
 
     def __repr__(self) -> str:
         chosen = {"model": self.model, "version": self.version}

@@ -222,7 +222,7 @@ def _finish_initialization(
 def _trace(block: HybridBlock, shapes: Shapes | None) -> tuple:
     """Return a block's symbol, its arrays, their paths in the tree of blocks, and its inputs."""
     cached = getattr(block, "_cached_graph", None)
-    # A recurrent layer called with data alone has recorded its first states as inputs, too.
+    # A recurrent layer that was called without states has recorded its initial states as inputs.
     if cached and (shapes is None or len(shapes) == len(cached[0])):
         inputs, symbol = cached
         order = [i.name for i in inputs]

@@ -81,7 +81,7 @@ def fit_layers(net: Block, layers: Layers) -> Layers:
         return layers
     width = layers[FIRST_BOTTLENECK]["weight"].shape[0]
     if layers.get("features.1.conv.1", {}).get("weight", torch.empty(0)).ndim != 4:
-        return layers  # it has three convolutions already
+        return layers  # the checkpoint already has three convolutions
     bottleneck: Any = net.features[3]
     epsilon = bottleneck.out[1]._kwargs["eps"]
     identity = torch.eye(width).reshape(width, width, 1, 1)

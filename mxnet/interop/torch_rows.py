@@ -99,7 +99,7 @@ def deconvolution(w: TorchWriter, call: TorchCall, x: Any, weight: Any, bias: An
 
 @row("FullyConnected")
 def fully_connected(w: TorchWriter, call: TorchCall, x: Any, weight: Any, bias: Any = None) -> Any:
-    """F.linear, after flattening unless specified otherwise."""
+    """F.linear, after flattening if ``flatten=True``."""
     if call.attrs["flatten"] and (call.shapes is None or call.rank(0) != 2):
         x = w.call(torch.flatten, x, 1)
     return w.call(F.linear, x, weight, bias)
@@ -285,7 +285,7 @@ def stack(w: TorchWriter, call: TorchCall, *xs: Any) -> Any:
 
 @row("SliceChannel")
 def split(w: TorchWriter, call: TorchCall, x: Any) -> Any:
-    """torch.chunk, or torch.unbind where the axis goes."""
+    """torch.chunk, or torch.unbind if `squeeze_axis` is set."""
     count, axis = call.attrs["num_outputs"], call.attrs["axis"]
     if call.attrs["squeeze_axis"]:
         parts = w.call(torch.unbind, x, dim=axis)
@@ -419,7 +419,7 @@ RECURRENT: dict[str, Callable[..., nn.RNNBase]] = {
 
 @row("RNN")
 def rnn(w: TorchWriter, call: TorchCall, x: Any, parameters: Any, *states: Any) -> Any:
-    """nn.LSTM, nn.GRU or nn.RNN, without states where they are zeros."""
+    """nn.LSTM, nn.GRU or nn.RNN. Initial states are omitted if they are zero."""
     a = call.attrs
     packed = w.model.constant(call.node.inputs[1])
     clips = a["lstm_state_clip_min"] is not None or a["lstm_state_clip_max"] is not None

@@ -44,7 +44,7 @@ class RangeCheck:
         """Check a batch; integers that equal `ignore` are skipped."""
         if not isinstance(integers, NDArray) or integers.stype != "default" or not integers.size:
             return
-        if integers.context.device_type == "gpu":  # it would require synchronization
+        if integers.context.device_type == "gpu":  # reading values would require synchronization
             self._left = 0
             return
         self._left -= 1

@@ -55,7 +55,7 @@ class ndarray(NDArray):
     """
 
     __slots__ = ()
-    __module__ = "mxnet.numpy"  # its name in pickles
+    __module__ = "mxnet.numpy"  # module name in pickles
     is_numpy: ClassVar[bool] = True
 
     # -- metadata -----------------------------------------------------------------------------

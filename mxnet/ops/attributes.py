@@ -34,7 +34,7 @@ FloatDType = Annotated[torch.dtype, "floating point"]
 NumberDType = Annotated[torch.dtype, "not bool"]
 IntegerDType = Annotated[torch.dtype, "int32 or int64"]
 
-MAX_ARRAYS = 65536  # that one operator takes or returns
+MAX_ARRAYS = 65536  # maximum number of inputs or outputs of an operator
 
 
 class AttributeType(NamedTuple):

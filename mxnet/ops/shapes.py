@@ -214,7 +214,10 @@ def _by_position(op: Op, ins: Shapes, attrs: dict) -> Shapes:
 
 
 def _complete_inputs(op: Op, ins: Shapes, attrs: dict) -> None:
-    """Infer inputs from other inputs; as in MXNet, not from attributes alone."""
+    """Infer shapes of inputs from those of other inputs.
+
+    Attributes alone are not enough, as in MXNet.
+    """
     if op.input_rule is not None and ins and ins[0] is not None:
         complete_inputs(op, ins, attrs)
 

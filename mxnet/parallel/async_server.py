@@ -76,7 +76,7 @@ class AsyncServer(Listener):
 
     def __init__(self, host: str, workers: int) -> None:
         self._store = KVStore("local")
-        self._changed = threading.Condition()  # its lock serializes all calls
+        self._changed = threading.Condition()  # the condition's lock serializes all calls
         self._max_ahead = env.get("MXNET_KVSTORE_MAX_STALENESS")
         self._pushes: dict[Key, dict[int, int]] = {}  # number of pushes of each key, by worker
         self._present = set(range(workers))

@@ -152,7 +152,7 @@ class Channel:
         """Set the timeout for each part of a message."""
         try:
             self._socket.settimeout(seconds)
-        except OSError as error:  # it is closed
+        except OSError as error:  # the socket is closed
             raise _lost(error) from None
 
     def close(self) -> None:
@@ -275,7 +275,7 @@ class Listener:
                     oldest = next(iter(self._unproven))
                     del self._unproven[oldest]
                     with contextlib.suppress(OSError):
-                        oldest.shutdown(socket.SHUT_RDWR)  # its thread ends
+                        oldest.shutdown(socket.SHUT_RDWR)  # ends the thread of that connection
                 self._unproven[sock] = None
             try:
                 threading.Thread(target=self._welcome, args=(sock,), daemon=True).start()

@@ -151,7 +151,7 @@ def serve_store(job: Job) -> StoreServer:
             stacklevel=2,
         )
     host, port = job.host, job.port
-    if job.has_agent:  # it uses that port; this port is announced there
+    if job.has_agent:  # the agent uses that port; the store's is announced there
         host, port = "127.0.0.1" if job.is_local else find_own_address(job.host), 0
     try:
         server = StoreServer(host, port)
@@ -241,7 +241,7 @@ def _interface_of(address: str) -> str | None:
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
-            with contextlib.suppress(OSError):  # it has no address
+            with contextlib.suppress(OSError):  # the interface has no address
                 request = struct.pack("256s", name.encode()[:15])
                 answer = fcntl.ioctl(probe.fileno(), SIOCGIFADDR, request)
                 if socket.inet_ntoa(answer[20:24]) == address:

@@ -206,7 +206,11 @@ def as_sequence(
     merge: bool | None,
     in_layout: str | None = None,
 ) -> tuple[Sequenced, int]:
-    """Return the inputs merged along a time axis, as a list, or unchanged; and the time axis."""
+    """Return ``(inputs, time_axis)``.
+
+    The inputs are merged into one array, split into a list, or left unchanged, according to
+    `merge`.
+    """
     if inputs is None:
         raise AssertionError(
             "unroll(inputs=None) has been deprecated. Please create input variables outside unroll."

@@ -52,9 +52,9 @@ def download(
     fname
         The name to store it under; by default the last part of the address.
     dirname
-        The folder to store it in, made if it is not there.
+        The folder to store it in. It is created if it does not exist.
     overwrite
-        Whether to download again what is there already.
+        Whether to download a file that already exists.
     retries
         How often to try.
     sha1_hash

@@ -188,7 +188,7 @@ def _multiply_adds(node: Node, shapes: Inferred, types: Inferred) -> int | None:
         with FlopCounterMode(display=False) as counter:
             run_on_meta(node.op, ins, kinds, node.typed)
     except (MXNetError, RuntimeError, NotImplementedError):
-        return None  # its kernel needs values
+        return None  # the kernel needs values
     return counter.get_total_flops() // 2
 
 

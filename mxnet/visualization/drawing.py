@@ -225,7 +225,7 @@ def _layers(shown: Diagram) -> dict[str, int]:
         sources.setdefault(arrow.target, []).append(arrow.source)
         users.setdefault(arrow.source, []).append(arrow.target)
     layer: dict[str, int] = {}
-    for box in shown.boxes:  # they come in topological order
+    for box in shown.boxes:  # boxes are in topological order
         layer[box.key] = max((layer[s] + 1 for s in sources.get(box.key, ())), default=0)
     for box in shown.boxes:
         if box.is_input and box.key in users:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-# Forks and plugins of MXNet, by names that they alone have.
+# Forks and plugins of MXNet, with names that only they define.
 FORKS: dict[str, str] = {
     "BMXNet (binary networks)": (
         "QActivation QConvolution QConvolution_v1 QFullyConnected QConv1D QConv2D QConv3D QDense "

@@ -92,7 +92,7 @@ def fix_source(text: str, path: Path, project: Project) -> tuple[str, list[Chang
         text = translate(text) or source.text
     for _ in range(MAX_ROUNDS):
         current = parse_source(text, path)
-        if source.is_python_2:  # its divisions mean what they meant in Python 2
+        if source.is_python_2:  # keep the meaning of `/` in Python 2
             current = current._replace(original_lines=tuple(range(1, text.count("\n") + 2)))
         everything = list(check_source(current, project))
         findings = [f for f in everything if f.edits]

@@ -100,7 +100,7 @@ class Project:
 
     @cached_property
     def is_python_3(self) -> bool:
-        """Whether the project was written for Python 3 alone, so that ``/`` means a fraction."""
+        """Whether the project was written only for Python 3, so that ``/`` is true division."""
         if any(_REQUIRES_PYTHON_3.search(_read(path)) for path in self._metadata):
             return True
         trees = [_parse(path) for path in self._programs]

@@ -225,7 +225,7 @@ def _guess_shapes(model: Any) -> dict[str, tuple[int, ...]]:
             shapes = {first: shape, **(dict.fromkeys(others, of_others) if of_others else {})}
             try:
                 arguments, _, _ = model.symbol.infer_shape(**shapes)
-            except Exception:  # it does not fit; the next may
+            except Exception:  # try the next shape
                 continue
             if arguments is not None and all(all(s) and s for s in arguments):
                 return shapes

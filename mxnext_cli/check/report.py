@@ -22,7 +22,7 @@ class Report(NamedTuple):
     findings: list[tuple[Path, Finding]]
     notes: list[Note]
     files: list[dict[str, Any]]  # models and data
-    networks: list[dict[str, Any]]  # that were run
+    networks: list[dict[str, Any]]  # networks that were run
 
     @property
     def stops(self) -> bool:

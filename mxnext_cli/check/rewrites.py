@@ -74,7 +74,7 @@ def _rewrite_getargspec(call: Call) -> str | None:
     if isinstance(parent, ast.Attribute) and parent.attr in ("args", "varargs", "defaults"):
         return new
     if isinstance(parent, ast.Attribute) and parent.attr == "keywords":
-        return None  # it is called varkw, which is beyond the call
+        return None  # the new name, varkw, is outside of the call
     if isinstance(parent, ast.Subscript) and ast.unparse(parent.slice) in ("0", "1", "2", "3"):
         return new
     targets = parent.targets if isinstance(parent, ast.Assign) else []

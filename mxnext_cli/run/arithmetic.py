@@ -23,8 +23,8 @@ class Place(NamedTuple):
     line: int
 
 
-quotients: dict[Place, str] = {}  # of integers that were not exact: what each line computed
-conversions: dict[Place, tuple[str, str]] = {}  # of arrays: what was called, what to write
+quotients: dict[Place, str] = {}  # inexact integer divisions, by line
+conversions: dict[Place, tuple[str, str]] = {}  # of arrays: call and its replacement
 
 
 def clear() -> None:
@@ -122,7 +122,7 @@ def call_math(function: Any, *args: Any) -> Any:
 
 
 def to_list(function: str, value: Any) -> Any:
-    """Return the list that a function of Python 2 returned."""
+    """Convert a result to a list, because this function returned a list in Python 2."""
     if isinstance(value, list):
         return value
     conversions[_caller()] = (f"{function}(...)", f"list({function}(...))")
@@ -131,7 +131,7 @@ def to_list(function: str, value: Any) -> Any:
 
 def to_next(iterator: Any) -> Any:
     """Return the next item of an iterator of Python 2 or 3."""
-    if hasattr(iterator, "next"):  # that of a program, or a DataIter
+    if hasattr(iterator, "next"):  # an iterator class of the program, or a DataIter
         return iterator.next()
     conversions[_caller()] = ("x.next()", "next(x)")
     return next(iterator)
@@ -155,7 +155,7 @@ def format_text(text: Any, values: Any) -> Any:
         for kind, part in zip(kinds, parts, strict=False)
     ]
     if len(kinds) != len(parts) or all(number is None for number in numbers):
-        return text % values  # which raises again
+        return text % values  # raises the same error again
     conversions[_caller()] = ("'%f' % array", "array.item()")
     return text % tuple(p if n is None else n for p, n in zip(parts, numbers, strict=True))
 

@@ -212,7 +212,7 @@ def _unused_yet(filename: str, tree: ast.Module, missing: set[str]) -> list[Find
 
 
 def print_report(findings: list[Finding], translated: list[str]) -> None:
-    """Print the findings, what was divided, and which files were translated, to stderr."""
+    """Print the findings, the divisions and the translated files to stderr."""
     if translated:
         verbs = ("is", "was") if len(translated) == 1 else ("are", "were")
         sys.stderr.write(

@@ -47,7 +47,7 @@ def _choose_division(tree: ast.Module, is_old: bool, is_translated: bool) -> str
 
 
 def is_only_python_3(tree: ast.Module) -> bool:
-    """Return whether a program is for Python 3 alone: by f-strings, ``print(a, b)`` and others."""
+    """Return whether a program can only be for Python 3, such as one with f-strings."""
     nodes = list(ast.walk(tree))
     prints_as_function = "print_function" in future_imports(tree)
     return any(_is_new(n) or (not prints_as_function and _prints_several(n)) for n in nodes)
@@ -99,7 +99,7 @@ def relative_imports(node: ast.Import | ast.ImportFrom) -> list[ast.stmt]:
             statements.append(ast.ImportFrom(None, [ast.alias(root, alias.asname)], 1))
         elif alias.asname:
             statements.append(ast.ImportFrom(parent, [ast.alias(name, alias.asname)], 1))
-        else:  # it binds the root, and loads what is below
+        else:  # binds the root package, and imports the submodule
             statements.append(ast.ImportFrom(parent, [ast.alias(name, f"{PREFIX}{name}")], 1))
             statements.append(ast.ImportFrom(None, [ast.alias(root)], 1))
     return statements
@@ -227,7 +227,7 @@ class _Expressions(ast.NodeTransformer):
         if len(node.targets) > 1 or not isinstance(target, ast.Subscript):
             return node
         if any(isinstance(part, ast.Slice) for part in ast.walk(target.slice)):
-            return node  # it takes an array
+            return node  # slices can be assigned an array
         call = self._call(arithmetic.store.__name__, node.value, target.value, target.slice)
         return ast.copy_location(ast.Expr(call), node)
 

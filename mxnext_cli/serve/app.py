@@ -197,7 +197,8 @@ class Front:
             await refuse(None, share.refusal or error)(scope, exchange.receive, exchange.send)
         except (ClientDisconnect, asyncio.TimeoutError):
             exchange.code = CLIENT_CLOSED
-        except Exception as error:  # a defect: the application has answered with 500
+        except Exception as error:
+            # Unhandled exception: the application has already sent a 500 response.
             getLogger("mxnext.serve").error("a request failed", exc_info=error)
         finally:
             share.hold(0)

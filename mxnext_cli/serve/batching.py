@@ -72,7 +72,7 @@ class Batcher:
         self._arriving, self._runs_inline = arriving, runs_inline
         self._limit = RowLimit(limits.max_batch, limits.target_latency_ms)
         self._waiting: list[Job] = []
-        self._seconds: dict[tuple[int, Signature], float] = {}  # that the last run took
+        self._seconds: dict[tuple[int, Signature], float] = {}  # duration of the last run
         self._worker: asyncio.Task[None] | None = None
         self._more = asyncio.Event()
         self._pool = ThreadPoolExecutor(1, "mx-serve-model")
@@ -129,7 +129,7 @@ class Batcher:
 
     async def _next_batch(self) -> list[Job]:
         """Return requests of one batch; none if no request waits."""
-        await asyncio.sleep(0)  # those that are ready to be submitted come first
+        await asyncio.sleep(0)  # let requests that are ready be submitted first
         batch: list[Job] = []
         while True:
             self._more.clear()
@@ -168,7 +168,7 @@ class Batcher:
                 return [error]
         ends = np.cumsum([job.rows for job in jobs]).tolist()
         joined = {n: np.concatenate([job.inputs[n] for job in jobs]) for n in jobs[0].inputs}
-        with contextlib.suppress(Exception):  # which of them is wrong shows when each runs alone
+        with contextlib.suppress(Exception):  # each then runs alone, and fails alone
             outputs = self._run(joined, ends[-1], jobs[0].signature)
             if all(out.ndim and len(out) == ends[-1] for out in outputs):
                 parts = [np.split(out, ends[:-1]) for out in outputs]

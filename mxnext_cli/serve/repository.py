@@ -191,7 +191,7 @@ def infer_sample_shapes(model: Model) -> Shapes:
     shapes = {name: shape[1:] for name, shape in model.stored_shapes.items()}
     try:
         inferred = infer_shapes(model.symbol._graph, model.known_shapes({}))
-    except Exception:  # it needs more shapes than there are
+    except Exception:  # some shapes are unknown
         return shapes
     for node in model.symbol._graph.variables:
         sample = (inferred.values[node][0] or ())[1:]

@@ -206,11 +206,11 @@ async def _serve(server: Server, front: Front, timeout: float) -> None:
     tasks = [asyncio.ensure_future(task) for task in (server.serve(), stop.wait())]
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     if tasks[0].done():
-        await tasks[0]  # its error
+        await tasks[0]  # raises the error of the server
     front.stopping.set()
     await asyncio.sleep(DRAIN_SECONDS)
     server.stop()
-    await asyncio.wait(tasks[:1], timeout=2 * timeout + 1)  # its requests, and its batches
+    await asyncio.wait(tasks[:1], timeout=2 * timeout + 1)  # finish requests in progress
 
 
 # -- several processes -----------------------------------------------------------------------------

@@ -39,5 +39,5 @@ def test_old_numpy_names_are_available_in_listed_packages(tmp_path, monkeypatch)
     assert sys.modules["numpy"] is np is not inner.np
 
 
-def test_numpy_mxnet_and_torch_are_not_adjusted():
+def test_old_numpy_names_are_not_restored_inside_numpy_mxnet_or_torch():
     assert all(name.partition(".")[0] not in ("numpy", "mxnet", "torch") for name in ADJUSTMENTS)

@@ -83,7 +83,7 @@ JOBS: dict[str, tuple[int, tuple[str, ...]]] = {  # workers, and the faults that
 
 
 class Samples:
-    """A data set whose samples depend on their number alone; one of them may be broken."""
+    """A data set whose samples only depend on their index. One of them may inject a fault."""
 
     def __init__(self, folder: str, fault: Fault | None) -> None:
         self._folder, self._fault = folder, fault
@@ -129,7 +129,7 @@ def batches(
 
 
 def train_gluon(name: str, folder: str, fault: Fault | None) -> None:
-    """Train by Gluon, alone or with other workers, from the newest checkpoint on."""
+    """Train with Gluon, on one or several workers, from the latest checkpoint."""
     mx.random.seed(5)
     store = mx.kvstore.create("dist_sync") if name == "gluon" else None
     rank = 0 if store is None else store.rank
@@ -228,7 +228,7 @@ def happen(fault: Fault, data: nd.NDArray, folder: str, net: Any) -> nd.NDArray:
 
 
 def limit_files(size: int | None) -> None:
-    """Let this process write files of so many bytes only; None: of any size."""
+    """Limit the size of files that this process writes. None removes the limit."""
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
 

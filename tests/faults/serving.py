@@ -120,7 +120,7 @@ def kill(server: Running, load: Load, folder: Path) -> Iterator[str]:
 
 
 def terminate(server: Running, load: Load, folder: Path) -> Iterator[str]:
-    """SIGTERM: what was accepted is answered."""
+    """After SIGTERM, accepted requests are answered."""
     load.is_ending.set()
     server.process.send_signal(signal.SIGTERM)
     yield from has_ended(server, 0)
@@ -251,7 +251,7 @@ ENDING = ("killed", "terminated", "parent killed")
 def _answers(server: Running) -> bool:
     try:
         return server.get("/health").code == 200
-    except (OSError, http.client.HTTPException):  # it was sent to the process that died
+    except (OSError, http.client.HTTPException):  # the request went to the process that died
         return False
 
 

@@ -117,7 +117,7 @@ def _check_odd_values(operator):
     assert not agree, "these agree now: remove their rows"
 
 
-def test_memory_that_is_not_contiguous_makes_no_difference():
+def test_noncontiguous_inputs_give_the_same_results():
     check_each({name: name for name in cases()}, _check_strided)
 
 

@@ -262,7 +262,7 @@ def test_missing_folder_or_directory_as_target_raises(tmp_path, name):
     assert [p.name for p in tmp_path.iterdir()] == [name]
 
 
-def test_a_temporary_file_that_is_removed_is_named(tmp_path):
+def test_error_names_a_removed_temporary_file(tmp_path):
     """The folder is there: an error that speaks of a missing folder would mislead."""
     error = pytest.raises(MXNetError, match="its temporary file was removed")
     with error as caught, replacing(tmp_path / "net.params") as file:

@@ -235,7 +235,7 @@ def test_optimized_prediction_in_float64(name):
     check(net, x)
 
 
-@pytest.mark.parametrize("name", [n for n in NETS if n != "dropout"])  # it is drawn anew
+@pytest.mark.parametrize("name", [n for n in NETS if n != "dropout"])  # random masks
 def test_optimized_gradients_equal_unoptimized(name):
     net, x = made(NETS[name], dtype="float64")
     x.attach_grad()

@@ -80,7 +80,7 @@ def _send(sock: socket.socket, data: bytes) -> None:
 
 
 def _greeting(port: int) -> bytes | None:
-    """Return the first bytes from a port; None if nobody accepts the connection."""
+    """Return the first bytes from a port, or None if the connection is refused."""
     try:
         sock = socket.create_connection(("127.0.0.1", port), timeout=1)
     except OSError:

@@ -30,7 +30,7 @@ def test_arrays_of_numbers(dtype):
 
 
 @pytest.mark.parametrize("value", [np.array(["a"]), np.zeros(2, "c8"), np.zeros(2, "M8[s]")])
-def test_other_types_are_refused(value):
+def test_arrays_of_other_types_are_refused(value):
     with pytest.raises(ValueError, match="not numbers"):
         read_npy(npy(value))
 
@@ -80,7 +80,7 @@ def archive(**members: bytes) -> bytes:
     return file.getvalue()
 
 
-def test_archives_that_are_no_archives_of_arrays():
+def test_invalid_npz_archives_raise():
     bomb = archive(data=npy(np.zeros(10**6)))
     assert len(bomb) < 20_000
     with pytest.raises(ValueError, match="unpacks to"):

@@ -202,7 +202,7 @@ def test_long_pipelines(server):
     with under_attack(server), server.connect() as sock:
         sender = threading.Thread(target=sock.sendall, args=(request * 19_999 + last,))
         sender.start()
-        answers = b"".join(iter(lambda: sock.recv(1 << 16), b""))  # it closes after the last
+        answers = b"".join(iter(lambda: sock.recv(1 << 16), b""))  # until the server closes
         sender.join(LIMIT)
     assert answers.count(b"HTTP/1.1 200 OK") == 20_000
 
@@ -236,7 +236,7 @@ def test_requests_that_can_be_read_in_two_ways(server, name):
 
 
 def test_an_error_after_a_request_does_not_answer_it(server):
-    """The answer to a request comes first; what follows it ends the connection."""
+    """The valid request is answered with 200. The invalid one gets a 400 response of its own."""
     good = b"GET /health HTTP/1.1\r\n" + HOST + b"\r\n"
     answer = server.raw(good + b"not http at all\r\n\r\n" + good)
     assert re.findall(rb"HTTP/1\.1 (\d+)", answer) == [b"200", b"400"]
@@ -249,7 +249,7 @@ def test_refused_clients_can_read_why(server):
         assert (answer.code, "larger than" in answer.error) == (413, True)
 
 
-def test_other_headers(server):
+def test_upgrade_range_expect_and_missing_host_headers(server):
     upgrade = b"GET /health HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + HOST
     assert server.raw(upgrade + b"\r\n").startswith(b"HTTP/1.1 200")
     assert server.get("/page.js", Range="bytes=0-5,3-9," + "1-2," * 1000).code == 200

@@ -1,4 +1,4 @@
-"""Requests become batches, each is answered with its own rows, and failures stay alone."""
+"""Requests are batched, get their own rows back, and fail individually."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def test_batches_have_a_limit(model, make):
 
 
 @in_loop
-async def test_other_shapes_are_not_joined(model, make):
+async def test_requests_with_different_shapes_are_not_batched(model, make):
     requests = [row(1, width=w) for w in (2, 3, 2, 3)]
     tasks = await submit_behind(model, make(max_batch=8), requests)
     assert [(await task)[0].shape[1] for task in tasks] == [2, 2, 3, 2, 3]
@@ -144,7 +144,7 @@ async def test_a_model_that_exits_does_not_end_the_server(make):
 
 
 @in_loop
-async def test_quick_requests_that_are_alone_run_in_the_thread_of_their_caller(make):
+async def test_single_quick_requests_run_in_the_calling_thread(make):
     threads = []
     batcher = make(runs_inline=True)
     predict = batcher._predict

@@ -98,7 +98,7 @@ def test_a_client_that_waits_before_its_body_is_answered_at_once():
     assert client.pieces == [b"abcdef"]
 
 
-def test_defects_are_logged_and_counted(caplog):
+def test_unhandled_exceptions_are_logged_and_counted_as_500(caplog):
     async def app(scope, receive, send):
         await json_response({}, 500)(scope, receive, send)
         raise ZeroDivisionError

@@ -46,11 +46,11 @@ def test_hosts(dense, host, code):
         ({"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}, 200),
     ],
 )
-def test_pages_of_other_sites(dense, headers, code):
+def test_cross_origin_requests_are_refused(dense, headers, code):
     assert dense.get("/model", Host="localhost", **headers).code == code
 
 
-def test_names_in_host_headers():
+def test_malformed_host_headers_have_no_name():
     assert host_name("x:80:90") is None
     assert host_name("") is None
 

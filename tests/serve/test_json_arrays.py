@@ -41,7 +41,7 @@ def test_the_last_number_may_lie_across_the_end_of_a_piece():
 
 
 def test_long_texts_are_json_if_the_json_module_says_so():
-    """One character of a long array is changed; what is read then is what `json` reads."""
+    """The reader agrees with `json` on long arrays with one changed character."""
     random = np.random.default_rng(3)
     original = json.dumps(random.integers(0, 9, (30, 2000)).tolist())
     read_count = 0
@@ -73,7 +73,7 @@ def test_long_texts_are_json_if_the_json_module_says_so():
         ("[" + "1," * LARGE + "1", "truncated"),
     ],
 )
-def test_long_texts_that_are_refused(text, message):
+def test_malformed_long_arrays_raise(text, message):
     with pytest.raises(ValueError, match=message):
         read(text)
 
@@ -155,7 +155,7 @@ def test_numbers_outside_of_the_type():
 
 
 def test_texts_of_too_many_names_are_refused_before_they_are_parsed():
-    """They are not JSON either, which nobody gets to see."""
+    """The texts are malformed JSON too, but the number of names is checked first."""
     for text in (b'"' * 100_000, b"{" * 100_000):
         with pytest.raises(ValueError, match="too many names"):
             parse_json(text, msgspec.Raw)

@@ -193,7 +193,7 @@ def _workers(server) -> list[int]:
 def _answers(server) -> bool:
     try:
         return factor_of(server.post(npy(ROW), NPY)) == 2
-    except (OSError, http.client.HTTPException):  # it was sent to the process that died
+    except (OSError, http.client.HTTPException):  # the request went to the process that died
         return False
 
 
@@ -223,14 +223,14 @@ def test_models_that_cannot_be_served(arguments, code, message, capsys):
         ('{"labels": "none.txt"}', "none.txt"),
     ],
 )
-def test_settings_that_are_wrong(tmp_path, text, message, capsys):
+def test_invalid_settings_are_reported(tmp_path, text, message, capsys):
     write_model(tmp_path, 1)
     (tmp_path / "serve.json").write_text(text)
     assert main(["serve", str(tmp_path), "--port", "0"]) != 0
     assert message in capsys.readouterr().err
 
 
-def test_a_port_that_is_taken(capsys):
+def test_port_in_use_is_reported(capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert main(["serve", DENSE, "--port", str(port)]) == 1
@@ -239,7 +239,7 @@ def test_a_port_that_is_taken(capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_port_that_is_taken_while_models_are_loaded(workers):
+def test_port_taken_while_models_are_loaded_is_reported(workers):
     """The server has looked whether the port is free, and says so if it is not any more."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -331,7 +331,7 @@ def _load(server) -> tuple[list[int], list[str]]:
             try:
                 connection.connect()
             except OSError:
-                return  # it takes no more connections
+                return  # the server takes no more connections
             is_accepted = False
             try:
                 while True:
@@ -345,7 +345,7 @@ def _load(server) -> tuple[list[int], list[str]]:
             except ConnectionError as error:
                 if is_accepted:
                     failures.append(repr(error))
-                return  # the system took the connection, and nobody accepted it any more
+                return  # the system queued the connection, but the server had stopped accepting
             except (OSError, http.client.HTTPException) as error:
                 failures.append(repr(error))
             finally:

@@ -1,4 +1,4 @@
-"""The parts of `mx serve` know each other in one direction, and nobody's private parts."""
+"""Modules of `mx serve` import each other in one direction, and only public names."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def test_layers_in_the_viewer(both, page):
     assert page.problems == []
 
 
-def test_policy_stops_scripts_that_are_not_ours(both, page):
+def test_content_security_policy_blocks_injected_scripts(both, page):
     policy = both.get("/").headers["content-security-policy"]
     assert "unsafe" not in policy
     assert "default-src 'none'" in policy

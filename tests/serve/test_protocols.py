@@ -1,4 +1,4 @@
-"""Every way to ask gives what the model gives; what is wrong with a request is said."""
+"""All protocols return the model's outputs, and errors explain invalid requests."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_compressed_bodies_are_not_taken(dense):
     assert dense.post(npy(ROWS), NPY, content_encoding="gzip").code == 415
 
 
-def test_other_methods_and_paths(dense):
+def test_unknown_methods_and_paths_are_refused(dense):
     assert dense.get("/predict").code == 405
     assert dense.get("/nothing").code == 404
     assert dense.get("/health").json() == {"status": "ok"}

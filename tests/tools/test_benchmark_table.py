@@ -31,7 +31,7 @@ def test_a_cell_is_the_median_with_its_range_and_wide_ones_are_flagged():
     assert describe(make_row(), {"torch": [2e-3]})[0] == "failed"
 
 
-def test_a_row_that_is_slower_than_ten_times_its_work_is_a_stall():
+def test_row_slower_than_a_row_with_ten_times_the_work_is_flagged():
     rows = [make_row(name=str(n), family="f", size=n) for n in (1, 2, 10, 100)]
     figures = {"1": 1.0, "2": 5.0, "10": 1.0, "100": 10.0}
     cells = {name: {"MXNext": [value], "torch": [1.0]} for name, value in figures.items()}

@@ -234,7 +234,7 @@ def test_edits_that_overlap_are_not_mixed():
         "mx.sym.Dropout(x, p=1 / 2)",
     ],
 )
-def test_divisions_that_are_right_are_not_reported(line, tmp_path, capsys):
+def test_correct_divisions_are_not_reported(line, tmp_path, capsys):
     header = "import mxnet as mx\nfrom mxnet.gluon import nn\n"
     (tmp_path / "x.py").write_text(header + line + "\n")
     assert checked(capsys, tmp_path)["found"] == []
@@ -314,7 +314,7 @@ def test_whole_programs_run_unchanged_and_after_mx_fix(name, tmp_path, capsys):
     assert "\nok" in f"\n{done.stdout}"
     main(["fix", str(program), "--apply"])
     told = capsys.readouterr().out
-    compile(program.read_bytes(), name, "exec")  # it is Python 3 now
+    compile(program.read_bytes(), name, "exec")  # the fixed program is valid Python 3
     again = run_program(str(program), cwd=folder)
     if name in NOT_FIXED:
         assert NOT_FIXED[name] in again.stderr
@@ -486,7 +486,7 @@ def lines_marked(source, mark):
     return {i for i, line in enumerate(source.splitlines(), 1) if line.endswith(mark)}
 
 
-def test_results_that_are_lists_in_python_2_alone(tmp_path, capsys):
+def test_results_that_are_lists_only_in_python_2_are_reported(tmp_path, capsys):
     path = tmp_path / "x.py"
     path.write_text(LISTS)
     found = checked(capsys, path)["found"]
@@ -582,7 +582,7 @@ def test_a_comparison_of_the_program_is_its_own(tmp_path, capsys):
         "x = 10 / 2",
     ],
 )
-def test_quotients_that_are_meant_are_not_reported(line, tmp_path, capsys):
+def test_intended_true_division_is_not_reported(line, tmp_path, capsys):
     assert statuses(tmp_path, capsys, line + "\n") == []
 
 

@@ -214,7 +214,7 @@ def test_damaged_files_are_errors_of_one_screen(tmp_path, capsys):
         model = str(tmp_path / name)
         for arguments in READING_MODELS:
             if name == "unknown-operator" and arguments[0] in ("info", "view"):
-                continue  # they show what they can
+                continue  # these commands show what is available
             filled = [a.format(model=model, folder=tmp_path) for a in arguments]
             code = main([*filled, *SHAPES.get(filled[0], [])])
             said = capsys.readouterr()
@@ -380,7 +380,7 @@ def test_the_demo_through_the_commands(demo, capsys):
         (["convert", "m", "--to", "onx"], "onnx"),
     ],
 )
-def test_nearly_right_words_get_a_proposal(arguments, proposal, capsys):
+def test_misspelled_arguments_get_a_suggestion(arguments, proposal, capsys):
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2

@@ -74,7 +74,7 @@ def test_given_inputs_say_the_shape(capsys):
     assert facts["inputs"] == 7
 
 
-def test_a_conversion_that_is_wrong_writes_nothing(capsys, folder):
+def test_inaccurate_conversion_writes_nothing(capsys, folder):
     pytest.importorskip("onnxruntime")
     arguments = ["convert", CONVOLUTION, "--to", "onnx", "--shape", "2,2,6,6", "-o", "new"]
     assert main([*arguments, "--tolerance", "0"]) == 1

@@ -65,7 +65,7 @@ def test_a_module_checkpoint(tmp_path, capsys):
     assert symbol["parameters"] == 8
 
 
-def test_a_prefix_that_is_also_a_folder(tmp_path, capsys, monkeypatch):
+def test_prefix_with_the_name_of_a_folder_is_found(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("model").mkdir()
     mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2).save("model-symbol.json")

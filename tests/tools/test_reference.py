@@ -11,7 +11,7 @@ from tools import reference
 FILE = Path(reference.__file__)
 
 
-def test_it_needs_nothing_but_python(tmp_path):
+def test_reference_tool_uses_only_the_standard_library(tmp_path):
     done = subprocess.run(
         [sys.executable, "-I", "-S", str(FILE), "--folder", str(tmp_path), "run", "-c", "1"],
         capture_output=True, text=True, timeout=60, check=False,

@@ -1,4 +1,4 @@
-"""Old programs: `mx run` puts removed names back for them alone; `mx check` names absent ones."""
+"""`mx run` restores removed names only for old programs; `mx check` reports missing names."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def test_libraries_do_not_see_restored_names(tmp_path, capsys):
     finally:
         del np._sees_for_test
     assert capsys.readouterr().out == "2 False\n"
-    assert not hasattr(np, "product")  # and nobody does afterwards
+    assert not hasattr(np, "product")  # the name is removed after the run
 
 
 def test_arguments_exit_code_and_file_name(tmp_path, capsys):
@@ -307,7 +307,7 @@ def test_python_2_runs_as_python_2_did(tmp_path, capsys):
     assert not list(tmp_path.rglob("*.pyc")), "Python itself must not take the translation"
 
 
-def test_a_file_that_is_neither_python_is_an_error(tmp_path, capsys):
+def test_file_that_is_not_valid_python_2_or_3_raises(tmp_path, capsys):
     reported(tmp_path, write(tmp_path, "print 'a' )\n"), code=1)
     assert "SyntaxError" in capsys.readouterr().err
 
@@ -364,7 +364,7 @@ def test_pandas_renames(tmp_path, capsys):
     assert {row["line"] for row in report["restored_names"]} == {4, 5}
 
 
-def test_packages_that_are_adjusted_can_be_imported(tmp_path):
+def test_adjusted_packages_can_be_imported(tmp_path):
     """Two import hooks ask the finders after them, and not each other."""
     package = tmp_path / "gluoncv"
     package.mkdir()

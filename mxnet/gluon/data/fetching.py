@@ -38,7 +38,7 @@ class Source(NamedTuple):
     """The locations of a data set's files, in search order."""
 
     root: str
-    namespace: str  # its folder in the repository on the network
+    namespace: str  # folder in the online repository
     places: tuple[str, ...] = ()  # folders of the system that may have them
     hint: str = ""  # advice on other sources
     mirrors: tuple[str, ...] = ()  # addresses of folders that hold the same files

@@ -46,7 +46,7 @@ class _Packer(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, NDArray):
-            if is_sparse(obj):  # it is pickled by its own method
+            if is_sparse(obj):  # sparse arrays have a pickling method of their own
                 return NotImplemented
             return _array_again, (type(obj), *_memory_of(plain(obj)))
         if type(obj) is torch.Tensor and not obj.requires_grad:

@@ -265,7 +265,7 @@ class WorkerProcesses(TorchLoader):
     def begin(self) -> Iterator[Packed | Failure]:
         """Request the first batches of an epoch; return the iterator over the results."""
         with self._explained(), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Got pickle error")  # it is reported below
+            warnings.filterwarnings("ignore", message="Got pickle error")  # reported below
             return iter(self)
 
     def batches(self, arrivals: Iterator[Packed | Failure]) -> Iterator[Any]:

@@ -639,7 +639,7 @@ class Parameter:
         expose(data)
         array = wrap_plain(ndarray.NDArray, data if data.ndim else data.view(1))
         self._shape, self._dtype = array.shape, array.dtype
-        self._torch = None  # it shares this memory already
+        self._torch = None  # the torch parameter already shares this memory
         self._init_impl(array, [array.context], is_owned=True)
         self._torch = tensor
         self._deferred_init = ()

@@ -226,7 +226,7 @@ class _RNNLayer(HybridBlock):
     ) -> Any:
         if self._gives_states != (states is not None):
             self._gives_states = states is not None
-            self._clear_cached_op()  # its traced graph has different outputs
+            self._clear_cached_op()  # the traced graph has different outputs
         if states is None:
             states = self._zero_states(inputs)
         if isinstance(states, tensor_types):

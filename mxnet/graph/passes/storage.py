@@ -49,7 +49,7 @@ def is_sparse(values: Values) -> bool:
 
 
 def check_stypes(stypes: Mapping[str, str] | None) -> dict[str, str]:
-    """Return storage types by name, or say which ones there are."""
+    """Validate storage types. Raise an error that lists the valid values."""
     for name, stype in (stypes or {}).items():
         if stype not in (DENSE, ROWS, CSR):
             raise MXNetError(

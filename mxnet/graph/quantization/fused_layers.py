@@ -101,7 +101,7 @@ class _Fusion:
         return Pattern(LAYERS[layer][0], "layer", alone=True, when=is_open)
 
     def _start(self, match: Match) -> Node:
-        """Return a fused node of a layer alone."""
+        """Return a fused node that contains only the layer."""
         node = match.root
         op, name = LAYERS[node.operator]
         attrs = {}

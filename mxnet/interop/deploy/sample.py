@@ -46,7 +46,7 @@ class Sample:
 
 
 def random_inputs(source: Model) -> dict[str, np.ndarray]:
-    """Return normally distributed numbers; integers are ones."""
+    """Return normally distributed numbers. Integer inputs are filled with ones."""
     rng = np.random.RandomState(0)
     feed = {}
     for name, shape in source.input_shapes.items():

@@ -151,7 +151,7 @@ def _one_axis(call: Call) -> int | None:
 
 
 def _sums(array: CSRNDArray, values: Tensor, axis: int) -> Tensor:
-    """Return sums of values at the positions of a csr matrix, by column or row."""
+    """Sum `values`, one per stored element of a CSR matrix, along `axis`."""
     positions = array._indices if axis == 0 else layout.row_numbers(array._indptr)
     return values.new_zeros(array._shape[1 - axis]).index_add_(0, positions, values)
 

@@ -238,7 +238,7 @@ def make_unary(F: NumpyNamespace, op: Op, name: str) -> Callable:
 
 
 def make_binary(F: NumpyNamespace, op: Op, name: str) -> Callable:
-    """Create the universal function of two operands for an operator; one may be a number."""
+    """Create a binary universal function from an operator. Either operand may be a number."""
     function = getattr(F, op.name)
     with_number = getattr(F, scalar_form(name))
     from_number = getattr(F, reversed_form(name))

@@ -39,7 +39,10 @@ ROUNDINGS = {
 
 
 def kernel_weights(distance: Tensor, mode: str, a: float) -> Tensor:
-    """Return the weight of a pixel at a distance."""
+    """Return the interpolation weights of pixels at these distances from the sampling position.
+
+    `a` is the cubic coefficient.
+    """
     x = distance.abs()
     if mode == "linear":
         return (1 - x).clamp(min=0)

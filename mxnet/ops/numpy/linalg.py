@@ -35,10 +35,14 @@ def _check(name: str, a: Tensor, b: Tensor) -> None:
 
 
 def contract(name: str, a: Tensor, b: Tensor, a_axes: Shape, b_axes: Shape) -> Tensor:
-    """Contract pairs of axes; the remaining axes of both arrays follow in order."""
+    """Contract pairs of axes.
+
+    The result has the remaining axes of `a`, followed by those of `b`.
+    """
     _check(name, a, b)
     contracted_shape(name, tuple(a.shape), tuple(b.shape), a_axes, b_axes)
-    axes: Any = (list(a_axes), list(b_axes))  # torch annotates the number of axes alone
+    # torch's type annotation of tensordot only allows an int here.
+    axes: Any = (list(a_axes), list(b_axes))
     return torch.tensordot(a, b, axes)
 
 

@@ -197,7 +197,8 @@ def unique(
         raise refuse_bool("_npi_unique")
     flat = data.detach().reshape(-1) if axis is None else data.detach()
     dim = axis_within(0 if axis is None else axis, flat.ndim, "_npi_unique")
-    along = None if axis is None else dim  # with an axis, torch cannot order NaN
+    # torch.unique(dim=...) does not sort NaN correctly: use it only if an axis is given.
+    along = None if axis is None else dim
     values, inverse, counts = torch.unique(flat, return_inverse=True, return_counts=True, dim=along)
     inverse = inverse.reshape(-1)
     items = [values]

@@ -132,7 +132,7 @@ def quantized_pooling(
 def quantized_pooling_outputs(
     data: Shape | None, *_: Shape | None, **attrs: object
 ) -> list[Shape] | None:
-    """Infer the number of windows."""
+    """Infer the shapes of the pooled output and of its minimum and maximum."""
     out = pooling_output(data, **attrs)
     return None if out is None else [out, (1,), (1,)]
 

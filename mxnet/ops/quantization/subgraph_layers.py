@@ -164,7 +164,7 @@ def _declare_layer(name: str, what: str, outputs: tuple[str, ...]) -> Op:
     enable_float_output
         Whether the result is float32, without a range.
 
-    >>> hasattr(mx.sym.contrib, "quantized_conv")  # such layers come from files alone
+    >>> hasattr(mx.sym.contrib, "quantized_conv")  # only files contain such layers
     True
     """
     return _declare(name, layer, doc, outputs)

@@ -42,7 +42,7 @@ class Answer(NamedTuple):
 
 
 def mistakes(area: str) -> dict[str, Callable[[], None]]:
-    """Return the functions of an area that make a mistake: those that nobody calls."""
+    """Return the functions of an area that make a mistake: those that no other function calls."""
     module = importlib.import_module(f"tests.behavior.mistakes.{area}")
     source = inspect.getsource(module)
     return {

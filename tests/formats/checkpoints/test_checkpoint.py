@@ -25,7 +25,7 @@ class Killed(BaseException):
 
 
 class Noisy(mx.gluon.data.Dataset):
-    """Samples with noise, drawn anew each time."""
+    """Samples with noise that is redrawn on every access."""
 
     def __len__(self):
         return 4 * BATCHES

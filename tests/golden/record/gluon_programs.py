@@ -33,7 +33,7 @@ def network(function: Callable) -> Callable:
 
 
 def answer(mx: Any, name: str) -> Any:
-    """Return the facts of one program, with counters of names starting anew."""
+    """Return the facts of one program, with name counters reset."""
     with mx.name.NameManager(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return FACTS[name](mx)

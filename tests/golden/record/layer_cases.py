@@ -48,7 +48,7 @@ def case(family, key, make, *inputs, **options):
 
 
 def fill(mx, block):
-    """Give every parameter values that depend on its place alone; variances are positive."""
+    """Fill parameters with values that only depend on their position; variances are positive."""
     for i, p in enumerate(block.collect_params().values()):
         size = int(np.prod(p.shape))
         values = 0.4 * np.sin(np.arange(size) * (0.37 + 0.11 * (i % 7)) + i)

@@ -1,7 +1,7 @@
 """Common mistakes with every operator, made in each way to call it: for MXNet and our own.
 
 A case is the first small sample row of an operator with one thing wrong: the shape, dtype or number
-of its inputs, or an attribute. What is recorded is the class of the error, or that there is none.
+of its inputs, or an attribute. The error class is recorded, or that no error was raised.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def mistakes():
 
 
 def arrays_of(mx, mistake):
-    """Return inputs as arrays; what is wrong on purpose stays as it is."""
+    """Convert inputs to arrays. Invalid inputs are not converted."""
     odd = 0 if mistake.what in ODD else None
     return [a if i == odd else mx.nd.array(a, dtype=a.dtype) for i, a in enumerate(mistake.inputs)]
 

@@ -42,7 +42,7 @@ def push_rounds(mx, store, key, devices):
 
 
 def store_stories(mx, store):
-    """Yield (name, what is held) of a store without and with an optimizer."""
+    """Yield (name, stored values) of a store without and with an optimizer."""
     store.init("w", mx.nd.ones(6) * (store.rank + 2))
     out = mx.nd.zeros(6)
     store.pull("w", out=out)

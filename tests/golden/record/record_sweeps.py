@@ -2,8 +2,8 @@
 
 python -m tests.golden.record.record_sweeps [name ...]
 
-Expressions run in groups, each in a process of its own. What MXNet refuses or does not survive is
-left out: there a better answer is free.
+Expressions run in groups, each in a process of its own. Expressions that raise or crash in MXNet
+are omitted: MXNext may give a better answer there.
 """
 
 from __future__ import annotations

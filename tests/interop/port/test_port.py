@@ -186,7 +186,7 @@ def test_symbol_blocks_nest_as_symbols_do() -> None:
     assert "self.stage2 = Stage(4, 6)" in text_of_block("detector")
 
 
-def test_parameters_that_are_only_rearranged_become_those_of_a_layer() -> None:
+def test_reshaped_parameters_are_ported_as_layer_weights() -> None:
     text = text_of_block("encoder")
     assert "self.linear = nn.Linear(8, 24)" in text
     assert "nn.Parameter" not in text
@@ -291,7 +291,7 @@ def test_lengths_and_indices_are_in_range() -> None:
     assert mx.convert.port(blocks.initialized(build), None, shapes).passed
 
 
-def test_outputs_that_are_constant_are_reported() -> None:
+def test_constant_outputs_are_reported() -> None:
     net = nn.HybridLambda(lambda F, x: F.broadcast_mul(x, F.zeros_like(x)))
     report = mx.convert.port(net, None, [(2, 3)])
     assert any("same number everywhere" in note for note in report.notes)

@@ -146,7 +146,7 @@ CASES: dict[str, tuple[Any, dict[str, tuple]]] = {
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_row(name: str) -> None:
+def test_ported_operator_matches_mxnext(name: str) -> None:
     symbol, shapes = CASES[name]
     params = random_parameters(symbol, shapes)
     draft = draft_symbol(symbol, params, shapes)

@@ -34,7 +34,7 @@ def _interpolated(x: np.ndarray, new: tuple[int, int], align_corners: bool) -> n
         ((2, 4, 1, 1), (5, 6)),  # small: by matrices
         ((2, 4, 7, 5), (14, 9)),
         ((1, 2, 30, 20), (6, 40)),
-        ((2, 3, 90, 70), (80, 60)),  # three channels, in a batch and alone
+        ((2, 3, 90, 70), (80, 60)),  # three channels, with and without a batch
         ((1, 3, 90, 70), (80, 60)),
         ((1, 4, 9, 7), (80, 60)),
     ],

@@ -104,7 +104,7 @@ class SparseEmbedding(Block):
 
     >>> layer = mx.gluon.contrib.nn.SparseEmbedding(10, 3)
     >>> layer.initialize()
-    >>> trainer = mx.gluon.Trainer(layer.collect_params(), "sgd")  # it fetches the rows in use
+    >>> trainer = mx.gluon.Trainer(layer.collect_params(), "sgd")  # fetches the rows in use
     >>> layer(nd.array([1, 4])).shape
     (2, 3)
     """

@@ -213,7 +213,7 @@ def run_isolated(work: Callable[[], bytes], name: str, size: int = 0) -> bytes:
         status = os.waitpid(child, 0)[1]
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
         answer = FAILURE + f"it takes more than {seconds} s of computing".encode()
-    elif status and answer[:1] == ANSWER:  # it ended while sending the result
+    elif status and answer[:1] == ANSWER:  # the process ended while sending the result
         answer = FAILURE
     return _unpack(answer, name)
 
@@ -234,7 +234,7 @@ def _end_with(parent: int) -> None:
     """Ask the system to end this process when its parent ends, if supported."""
     if _prctl is not None:
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it has ended already
+    if os.getppid() != parent:  # the parent has already ended
         os._exit(0)
 
 

@@ -274,7 +274,7 @@ class Importer:
             array = array.reshape(1)  # MXNet's files do not support 0-d arrays
         self.params[unique] = array = self.integers.widen(array, name)
         output = symbol.Variable(unique, shape=array.shape or None)
-        output._heads[0].node.extra.pop(MARK, None)  # it belongs to the model, not to a body
+        output._heads[0].node.extra.pop(MARK, None)  # the node is part of the model, not of a body
         return output
 
     def _parameters(self, output: Symbol) -> tuple[dict[str, NDArray], dict[str, NDArray]]:

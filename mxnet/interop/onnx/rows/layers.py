@@ -605,7 +605,10 @@ def lrn(g: Builder, call: Call, x: str) -> str:
 
 
 def _parts(g: Builder, x: str, heads: int, parts: int) -> list[str]:
-    """Return each part as ``(length, batch, heads, size)``."""
+    """Split interleaved projections (queries, keys, values).
+
+    Each result has the shape ``(length, batch, heads, size)``.
+    """
     split = g.reshape(x, [0, 0, heads, parts, -1])
     return [g.squeeze(g.slice(split, [i], [i + 1], [3]), 3) for i in range(parts)]
 

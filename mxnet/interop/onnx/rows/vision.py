@@ -410,7 +410,7 @@ def box_nms(g: Builder, call: Call, data: str) -> str:
     score, rest = _candidates(g, call, rows), ""
     if a["topk"] > 0 and (count == 0 or a["topk"] < count):
         score, indices = _best(g, score, g.ints(a["topk"]))
-        rest = g.slice(rows, [a["topk"]], [FAR], [1])  # its shape is that of the empty rows
+        rest = g.slice(rows, [a["topk"]], [FAR], [1])  # of the same shape as the empty rows
         rows = rows_at(g, rows, indices)
     boxes = g.slice(rows, [start], [start + 4], [2])
     corners = to_corners(g, boxes) if a["in_format"] == "center" else boxes
@@ -558,7 +558,10 @@ def _padding(g: Builder, call: Call, info: str) -> str:
 @row("_contrib_Proposal", "_contrib_MultiProposal")
 @in_float32
 def proposal(g: Builder, call: Call, prob: str, offsets: str, info: str) -> list[str]:
-    """Move, limit, filter, rank and suppress anchors; too few survivors are repeated."""
+    """Decode, clip, filter, sort and suppress anchors.
+
+    Repeat the remaining ones up to `rpn_post_nms_top_n`.
+    """
     a = call.attrs
     call.require_sizes(call.shape[2:], NEEDS_IMAGE_SIZE)
     count = len(a["ratios"]) * len(a["scales"])

@@ -214,7 +214,7 @@ def _dynamic_slice(node: OnnxNode, x: Value, starts: Any, ends: Any, axes: Any, 
 
 
 def _bounds(begin: int, end: int, step: int, size: int | None) -> tuple[int | None, int | None]:
-    """Return bounds as MXNet takes them; None for those outside an axis."""
+    """Convert bounds of a slice to MXNet's. Bounds outside the axis become None."""
     far = 2**31 - 1
     if size is not None:
         begin, end, _ = slice(begin, end, step).indices(size)
