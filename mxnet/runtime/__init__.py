@@ -1,4 +1,7 @@
-"""Arrays in memory, recording and running graphs; for users, what this installation can do."""
+"""Array memory, recording and graph execution.
+
+Users find the features of this installation here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the operator that first makes a NaN, in forward and in backward."""
+"""Finds the operator that first produces a NaN, in forward or backward."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ BACKWARD_NAN = re.compile(r"Function '(\w+?)(?:Backward\d*)?' returned nan value
 
 
 class NotFinite(MXNetError, ArithmeticError):
-    """An operator made a NaN or an infinity out of numbers."""
+    """An operator returned a NaN or an infinity for finite inputs."""
 
 
 class FiniteCheck(Interpreter):
-    """Raises at the first operator that makes a NaN while its inputs have none.
+    """Raises at the first operator that returns a NaN although its inputs contain none.
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ class FiniteCheck(Interpreter):
         self._is_bad = _has_infinity_or_nan if infinities else _has_nan
 
     def run(self, op: Op, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
-        """Run an operator and look at what it returns."""
+        """Run an operator and check its results."""
         return self._look(op.name, tensors, proceed(tensors, attrs))
 
     def run_node(self, node: Any, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
-        """Run a node of a graph and look at what it returns."""
+        """Run a graph node and check its results."""
         return self._look(f"{node.op.name} (node {node.name!r})", tensors, proceed(tensors, attrs))
 
     def _look(self, name: str, inputs: Tensors, outputs: Any) -> Any:
@@ -76,7 +76,7 @@ def _describe(tensor: Tensor) -> str:
 
 
 def install() -> None:
-    """Look at every operator of the program, if the environment asks for it."""
+    """Check every operator of the program if ``MXNET_CHECK_FINITE`` is set."""
     if env.get("MXNET_CHECK_FINITE"):
         FiniteCheck(infinities=True).__enter__()
 

@@ -57,15 +57,15 @@ def apply(
     cls: type[NDArray],
     ctx: Context | None = None,
 ) -> Any:
-    """Run an operator on arrays and return the array or list of arrays it makes.
+    """Run an operator on arrays and return the resulting array or list of arrays.
 
     Parameters
     ----------
     inputs : one for each input of the operator, None where an optional one is absent.
-    raw : attributes as the user gave them.
+    raw : attributes as passed by the user.
     out : array or list of arrays that receive the result.
     cls : the class of the new arrays.
-    ctx : where operators without inputs put their result; by default the current context.
+    ctx : context of the result of operators without inputs; by default the current context.
     """
     cls = result_class(op, inputs, cls)
     if out is not None and not inputs and "shape" in op.attributes:
@@ -123,7 +123,7 @@ def _take_tensors(op: Op, inputs: Sequence[NDArray | None]) -> list[Tensor | Non
 
 
 def _wrap_results(cls: type[NDArray], result: Any, ctx: Context | None) -> Any:
-    """Return an array for the tensor that a kernel made, or a list for several."""
+    """Wrap the result of a kernel: return one array, or a list for several tensors."""
     if type(result) is Tensor:
         return wrap(cls, result, ctx)
     return [wrap(cls, t, ctx) for t in result]
@@ -141,7 +141,7 @@ def _apply_to_sparse(
 
 
 def result_class(op: Op, inputs: Sequence[Any], cls: type[NDArray]) -> type[NDArray]:
-    """Return the class of results: operators on arrays of `mx.np` make arrays of `mx.np`."""
+    """Return the class of the results. Operators on arrays of `mx.np` return arrays of `mx.np`."""
     result = cls
     for array in inputs:
         if array is None:
@@ -157,9 +157,9 @@ def result_class(op: Op, inputs: Sequence[Any], cls: type[NDArray]) -> type[NDAr
 
 
 def bind_inputs(op: Op, inputs: Sequence[Any], attrs: dict) -> Sequence[Any]:
-    """Return one entry for each input of the operator; a wrong number is an error.
+    """Return one entry for each input of the operator. A wrong number raises an error.
 
-    Like MXNet, the arrays that are there go in order to the inputs that these attributes want.
+    As in MXNet, arrays are assigned in order to the inputs that are used with these attributes.
     """
     present = [a for a in inputs if a is not None]
     if not op.optional:
@@ -228,7 +228,7 @@ def _write_out(op: Op, result: Any, out: Any) -> None:
 
 
 def assign(name: str, target: NDArray, tensor: Tensor) -> None:
-    """Write an operator's result into an array that the user gave."""
+    """Write an operator's result into the array that was passed as `out`."""
     if is_sparse(target):
         from ..ndarray.sparse.dispatch import assign_dense
 
@@ -252,11 +252,11 @@ def assign(name: str, target: NDArray, tensor: Tensor) -> None:
         set_member(target, tensor, state.session)
 
 
-MIN_ELEMENTS = 1 << 14  # a copy of less costs less than looking
+MIN_ELEMENTS = 1 << 14  # copying smaller results is cheaper than this check
 
 
 def write_directly(op: Op, tensors: Sequence[Tensor | None], attrs: dict, out: Any) -> bool:
-    """Compute into `out` where the operator can do so; return whether that was done."""
+    """Compute directly into `out`, if the operator supports it. Return False if it does not."""
     if "out" not in op.variants or state.recording or interpreters.eager:
         return False
     if isinstance(out, list | tuple) or out._data is None:
@@ -274,7 +274,7 @@ def write_directly(op: Op, tensors: Sequence[Tensor | None], attrs: dict, out: A
 
 
 def _may_read(tensor: Tensor, memory: Tensor) -> bool:
-    """Return whether an operand is like the result, and the same memory or another."""
+    """Return whether an operand has the properties of the result, and equal or disjoint memory."""
     if tensor.shape != memory.shape or tensor.dtype is not memory.dtype:
         return False
     if tensor.device != memory.device or tensor.requires_grad:

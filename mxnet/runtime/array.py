@@ -1,18 +1,18 @@
-"""`Handle`: what every array is made of, and how tensors become arrays.
+"""`Handle`: the base of every array, and the conversion of tensors to arrays.
 
-An array holds a plain torch tensor, a tracked one, or both. The tracked tensor is a leaf made by
+An array holds a plain torch tensor, a tracked one, or both. The tracked tensor is a leaf created by
 `attach_grad`, or the result of a recorded operator; plain and tracked share their memory. Only
 recording operators read tracked tensors, so nothing else ever builds a graph.
 
-The law of memory. An array is memory, as in MXNet: backward reads the values that stand there when
-it runs. How writes between forward and backward are noticed has one owner, torch's version counter:
+An array is memory, as in MXNet: backward reads the values that the memory holds when backward runs.
+Only torch's version counter tracks writes between forward and backward:
 
-- Everything that writes does so through plain tensors (`writable`), whose views share one counter.
+- All writes go through plain tensors (`writable`), whose views share one counter.
 - Graphs hold tensors on the same memory with counters of their own (`Tensor.data`), so torch does
-  not refuse to go back through values that were written since.
-- Nobody increments a counter to mark a write. Memory that others can write unnoticed, such as
-  torch code, NumPy or user code, is marked once (`memory.expose`). What is kept from memory
-  (packed weights, folded layers) is valid while its counter stands still and it is not marked.
+  not raise an error in backward if values were overwritten after forward.
+- Counters are never incremented by hand. Memory that torch code, NumPy or user code can write
+  without the counter noticing is marked once (`memory.expose`). Cached values (packed weights,
+  folded layers) are valid while the counter is unchanged and the memory is not marked.
 """
 
 from __future__ import annotations
@@ -51,24 +51,24 @@ new_object = object.__new__
 
 
 class NoDenseOperand(MXNetError):
-    """An array has no dense tensor to compute on: it is sparse, or an integer with a gradient."""
+    """Raised if an array has no dense tensor: it is sparse, or an integer array with a gradient."""
 
 
 class Handle:
     """Slots of an array; kept apart from its many methods.
 
-    The functions below fill them. The hottest code does so in its own lines, as a call would show:
-    what `call_functions` generates, `operator_overloads`, `NDArray.reshape` and `__getitem__`.
+    The functions below fill them. The hottest code sets them inline to save a call: generated
+    functions (`calls`), `overloads`, `NDArray.reshape` and `__getitem__`.
     """
 
     __slots__ = ("__weakref__", "_ctx", "_data", "_dtype", "_grad", "_member")
 
     _data: Tensor | None  # the plain tensor; None while only a recorded result exists
-    _member: Member | None  # what the array is to recordings
-    # Kept, as asking a tensor takes longer; a sparse array has None, and methods of its own.
+    _member: Member | None  # the array's entry in a recorded graph
+    # Cached, because reading it from the tensor is slower. None for sparse arrays.
     _dtype: torch.dtype
-    _ctx: Context | None  # only when it is not the one that the device implies
-    _grad: Any  # a Gradient record, when attach_grad was called
+    _ctx: Context | None  # only if the device does not imply it
+    _grad: Any  # a Gradient record, after attach_grad
 
     # Whether NumPy semantics apply: true of `mx.np.ndarray`.
     is_numpy: ClassVar[bool] = False
@@ -76,7 +76,7 @@ class Handle:
 
 
 def is_sparse(array: Any) -> bool:
-    """Return whether an array is sparse: only these have no type of a dense tensor."""
+    """Return whether an array is sparse: only sparse arrays have no dense dtype."""
     return array._dtype is None
 
 
@@ -88,20 +88,20 @@ def plain(array: Any) -> Tensor:
             return array._densified()
         tracked = array._member.tensor
         data = array._data = tracked.data
-        if is_view(tracked):  # writes into the array that it is a part of are counted elsewhere
+        if is_view(tracked):  # the version counter of its base counts other writes
             expose(data)
     return data
 
 
 def exported(array: Any) -> Tensor:
-    """Return a tensor on the array's memory for others, who may write into it when they like."""
+    """Return a tensor on the array's memory. Foreign code may write into it at any time."""
     data = plain(array)
     expose(data)
     return data.detach()
 
 
 def wrap_foreign(cls: type[ArrayT], tensor: Tensor) -> ArrayT:
-    """Return a new array on memory that others may write into when they like."""
+    """Return a new array on memory that foreign code may write into at any time."""
     expose(tensor)
     return wrap_plain(cls, tensor.detach())
 
@@ -138,7 +138,7 @@ def wrap_shared(cls: type[ArrayT], tensor: Tensor, grad: bool | None = None) -> 
 
 
 def current(array: Any) -> Tensor:
-    """Return the tensor that views and copies are made of now: tracked while recording."""
+    """Return the tensor for views and copies: tracked while recording, else plain."""
     session = state.session
     if session is not None:
         member = array._member
@@ -149,7 +149,10 @@ def current(array: Any) -> Tensor:
 
 
 def operand_in(session: Session | None, array: Any) -> Tensor:
-    """Return the tensor that an operator reads in a session; without one it does not record."""
+    """Return the tensor that an operator reads in a session.
+
+    Without a session, nothing is recorded.
+    """
     data = array._data
     if session is not None:
         member = array._member
@@ -167,7 +170,7 @@ def operand_in(session: Session | None, array: Any) -> Tensor:
 
 
 def _read_member(session: Session, array: Any, member: Member) -> Tensor:
-    """Return what a session reads of an array that it has not made."""
+    """Return the tensor that a session reads for an array from outside of the session."""
     if member.kind is STAND_IN:
         raise NoDenseOperand(
             f"An array of {array._dtype or array.stype} has a gradient here, and torch has none of "
@@ -196,7 +199,7 @@ def written_in(session: Session | None, array: Any) -> Tensor:
 
 
 def wrap(cls: type[ArrayT], tensor: Tensor, ctx: Context | None = None) -> ArrayT:
-    """Return a new array around a tensor that an operator made."""
+    """Return a new array that wraps an operator's result."""
     array = new_object(cls)
     if tensor.requires_grad:
         array._data = None
@@ -218,7 +221,7 @@ def wrap_constant(
     sources: Sequence[Any],
     *details: Any,
 ) -> NDArray:
-    """Return a new array around what a step without a gradient made of `sources` in a recording."""
+    """Wrap the result of a recorded step without a gradient, computed from `sources`."""
     array = new_object(cls)
     array._data, array._dtype, array._ctx = tensor, dtype, sources[0]._ctx
     array._grad = array._member = None
@@ -230,7 +233,7 @@ def wrap_constant(
 
 
 def wrap_plain(cls: type[ArrayT], tensor: Tensor, ctx: Context | None = None) -> ArrayT:
-    """Return a new array around a tensor that is known to be outside any graph."""
+    """Return a new array that wraps a tensor outside of any graph."""
     array = new_object(cls)
     array._data, array._ctx, array._dtype = tensor, ctx, tensor.dtype
     array._grad = array._member = None
@@ -260,7 +263,7 @@ def set_plain(array: Any, tensor: Tensor, ctx: Context | None) -> None:
 
 
 def set_leaf(array: Any, leaf: Tensor, record: Any) -> None:
-    """Make an array a leaf of graphs, with the record of where its gradient goes."""
+    """Make an array a leaf of graphs. The record says where its gradient is stored."""
     kind = LEAF if leaf.dtype is array._dtype else STAND_IN
     array._member, array._grad = Member(leaf, None, record, kind), record
 
@@ -278,7 +281,7 @@ def leave_graphs(array: Any, record: Any = None) -> None:
 
 
 def writable(array: Any) -> Tensor:
-    """Return the tensor to write into; inside `record()` a member of the graph is refused."""
+    """Return the tensor to write into. Members of the graph raise an error inside `record()`."""
     member = array._member
     if array._dtype is None:
         raise NoDenseOperand(

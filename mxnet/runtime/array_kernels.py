@@ -1,8 +1,8 @@
-"""Kernels for values that torch has no gradients of: sparse arrays, and integers.
+"""Kernels for values that torch cannot differentiate: sparse arrays and integers.
 
-Slots of a program hold tensors; those of such values hold the arrays themselves. A node that may
-meet one gets a kernel that looks, and calls `apply` with arrays as an eager call does: that has
-MXNet's sparse kernels, its fallback to dense ones, and gradients through integers, as from
+The slots of a program hold tensors. For these values, they hold the arrays themselves. A node that
+may receive an array gets a kernel that checks its inputs and calls `apply`, as an eager call does.
+`apply` has MXNet's sparse kernels, the fallback to dense ones, and gradients through integers, from
 ``cast(cast(x, 'int32'), 'float32')`` to ``x``. Which results and gradients are row_sparse or csr
 follows from rules on the operator records (`ops/sparse.py`).
 """
@@ -40,9 +40,9 @@ Value = Tensor | NDArray
 def array_kernels(
     graph: Graph, variables: Collection[Node], mode: Mode, records: Mapping[Node, Gradient]
 ) -> Wrap | None:
-    """Return what chooses kernels for a graph in which some values are arrays; None if none are.
+    """Return the wrapper of kernels for a graph in which some values are arrays, or None.
 
-    `variables` are those that are fed with arrays; `records` are the gradients of bound ones.
+    `variables` are fed with arrays; `records` are the gradients of bound variables.
     """
     casts = {n: dtype for n in graph.nodes if (dtype := _cast_dtype(n)) is not None}
     integers = {n for n, dtype in casts.items() if not dtype.is_floating_point}
@@ -63,21 +63,24 @@ def array_kernels(
 
 
 def cast_arguments(graph: Graph, arrays: Sequence[NDArray]) -> set[int]:
-    """Return the positions of integer arguments that feed a cast; they receive its gradient."""
+    """Return the positions of integer arguments that are cast.
+
+    They receive the gradient of the cast.
+    """
     read = {e.node for n in graph.nodes if _cast_dtype(n) is not None for e in n.inputs}
     rows = enumerate(zip(graph.arguments, arrays, strict=True))
     return {i for i, (n, a) in rows if n in read and not dtype_of(a).is_floating_point}
 
 
 def integer_leaf(tensor: Tensor) -> NDArray:
-    """Return an array of integers at which a graph begins."""
+    """Return an integer array that is a leaf of a graph."""
     array = wrap_plain(NDArray, tensor)
     set_leaf(array, leaf_tensor(tensor), None)
     return array
 
 
 def _cast_dtype(node: Node) -> torch.dtype | None:
-    """Return what a node casts to, if it casts."""
+    """Return the target dtype if a node is a cast, or None."""
     if node.op is None or not node.op.facts.casts:
         return None
     return node.typed["dtype"]
@@ -125,7 +128,7 @@ def _dispatch(
 
 
 def _in_subgraph(node: Node, value: Value | None) -> Tensor | None:
-    """Return what a graph inside a node is fed: gradients of integers end there."""
+    """Return the input of a graph inside a node. Gradients of integers end there."""
     if isinstance(value, BaseSparseNDArray):
         raise MXNetError(
             f"Operator {node.operator.name} ({node.name!r}) runs a graph, which takes no sparse "
@@ -143,7 +146,7 @@ def _array(value: Value | None, record: Gradient | None) -> NDArray | None:
 
 
 def _value(array: NDArray) -> Value:
-    """Return what a slot holds for a result: the array itself if no tensor has its values."""
+    """Return the value to store in a slot: the array itself if it has no dense tensor."""
     if isinstance(array, BaseSparseNDArray) or is_stand_in(array):
         return array
     tensor = graph_tensor(array)
@@ -151,19 +154,19 @@ def _value(array: NDArray) -> Value:
 
 
 def dtype_of(value: Value) -> torch.dtype:
-    """Return the type of a value's elements."""
+    """Return the dtype of a value."""
     return value._values.dtype if isinstance(value, BaseSparseNDArray) else tensor_of(value).dtype
 
 
 def tensor_of(value: Tensor | NDArray) -> Tensor:
-    """Return what a slot holds as a tensor outside any graph of integers."""
+    """Return a slot's value as a tensor outside of the graph of integers."""
     return plain(value) if isinstance(value, NDArray) else value
 
 
 def apply_to_arrays(
     op: Op, inputs: Sequence[NDArray | None], attrs: Mapping[str, str]
 ) -> NDArray | Sequence[NDArray]:
-    """Return what an operator of a graph makes of arrays of any storage type."""
+    """Run an operator of a graph on arrays of any storage type."""
     if op is op_cast_storage and inputs[0] is not None:
         return cast_storage(inputs[0], attrs["stype"])
     return apply(op, inputs, attrs, cls=NDArray)
@@ -174,7 +177,10 @@ def _without_csr_gradient(
     attrs: Mapping[str, Any],
     records: Sequence[Gradient | None],
 ) -> list[NDArray | None]:
-    """Return factors of `dot`, a csr one outside the graph if MXNet's kernel gives it nothing."""
+    """Return the operands of `dot`.
+
+    Detach a csr operand if MXNet's kernel computes no gradient for it.
+    """
     left, right = factors
     if isinstance(left, CSRNDArray):
         target = records[1]
@@ -188,5 +194,5 @@ def _without_csr_gradient(
 
 
 def member_of_graph(value: Value) -> Tensor | None:
-    """Return what represents a value in torch's graph."""
+    """Return the tensor that represents a value in torch's graph."""
     return graph_tensor(value) if isinstance(value, NDArray) else value

@@ -1,9 +1,9 @@
-"""Engines that run graphs in the place of our own kernels: ``net.hybridize(backend=...)``.
+"""Engines that run graphs instead of our own kernels: ``net.hybridize(backend=...)``.
 
-An engine is a function that prepares a graph for given inputs. What it computes is checked against
-our own result before it is used. `inductor` (torch.compile) is registered here, `onednn_graph`
-beside, `onnxruntime` and `openvino` by `mxnet.interop.onnx`; users register others with
-`register_backend`. `auto` measures and takes the fastest.
+An engine is a function that prepares a graph for given inputs. Its results are compared with our
+own before they are used. `inductor` (torch.compile), `onnxruntime` and `openvino` are registered
+here, `onednn_graph` in its own module. Users register others with `register_backend`. `auto`
+selects the fastest engine by measurement.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..symbol.symbol import BUILT_IN_BACKENDS
 from .program import Program
 
 __all__ = ["Backend", "BackendProgram", "backend_names", "register_backend"]
-TOLERANCE = 1e-3  # of the largest value
+TOLERANCE = 1e-3  # relative to the largest value
 MAX_PREPARED = 8
 TRIAL_TURNS, TRIAL_RUNS = 3, 2  # of ``backend="auto"``
 
@@ -38,11 +38,10 @@ Prepare = Callable[[TypedGraph, Sequence[Tensor], Sequence[int]], Run]
 class Backend(NamedTuple):
     """An engine.
 
-    ``prepare(graph, feed, data)`` gets a graph, one tensor for each of its variables and the
-    positions of those that change from call to call; it returns ``run(feed) -> outputs``.
-    `keeps_parameters` says whether what it returns holds copies of the other tensors, so that it
-    must be prepared again when they change; `prepares_quickly`, whether ``backend="auto"`` tries
-    it.
+    ``prepare(graph, feed, data)`` takes a graph, one tensor for each of its variables and the
+    positions of variables that change between calls. It returns ``run(feed) -> outputs``. If
+    `keeps_parameters`, that function holds copies of the other tensors, so the graph is prepared
+    again when they change. ``backend="auto"`` only tries engines with `prepares_quickly`.
     """
 
     name: str
@@ -57,16 +56,16 @@ _backends: dict[str, Backend] = {}
 def register_backend(
     name: str, prepare: Prepare, *, keeps_parameters: bool = True, prepares_quickly: bool = False
 ) -> None:
-    """Make an engine known to ``hybridize(backend=name)``; see `Backend`.
+    """Register an engine for ``hybridize(backend=name)``; see `Backend`.
 
-    The engine must not write into the tensors that it gets.
+    The engine must not write into its inputs.
 
     Parameters
     ----------
     name
         Name of the backend.
     prepare
-        Function that prepares a graph and returns what runs it.
+        Function that prepares a graph and returns a function that runs it.
     keeps_parameters
         Whether it copies parameters, so that it must prepare again when they change.
     prepares_quickly
@@ -103,8 +102,8 @@ def chosen_backend(graph: Graph) -> Backend | None:
 class BackendProgram:
     """Runs a graph by an engine, prepared for each shape of data and checked on its first run.
 
-    `data` are the positions of variables that change from call to call. With None, they
-    are those that have changed so far.
+    `data` are the positions of variables that change between calls. If None, these are the
+    variables that have changed so far.
     """
 
     def __init__(self, backend: Backend, own: Program, data: Sequence[int] | None) -> None:
@@ -114,7 +113,7 @@ class BackendProgram:
         self._discovers = data is None
         self._set_data(data or ())
         self._prepared: dict[tuple, Run] = {}
-        self._sources: list[Unchanged] | None = None  # the parameters of what is prepared
+        self._sources: list[Unchanged] | None = None  # the parameters of the prepared functions
         positions = {node: i for i, node in enumerate(own.variables)}
         heads = enumerate(own.source.heads)
         self._passed = [(i, positions[e.node]) for i, e in heads if e.node.op is None]
@@ -124,7 +123,10 @@ class BackendProgram:
         self._parameters = [i for i in range(len(self.own.variables)) if i not in set(data)]
 
     def run(self, feed: Sequence[Any], *watchers: Interpreter) -> list[Any]:
-        """Return the heads' values for one tensor per variable. Engines show watchers nothing."""
+        """Return the heads' values for one tensor per variable.
+
+        Watchers see no results of engines.
+        """
         if watchers or (self.backend.keeps_parameters and not self._can_keep_parameters(feed)):
             return self.own.run(feed, *watchers)
         key = tuple((feed[i].shape, feed[i].dtype) for i in self.data)
@@ -153,8 +155,8 @@ class BackendProgram:
         return not exposed
 
     def _prepare(self, key: tuple, feed: Sequence[Tensor]) -> list[Tensor]:
-        """Prepare the engine, and return our own result after comparing the two."""
-        prepared = self._prepared  # another thread may find changed parameters, and set a new one
+        """Prepare the engine, compare its result with ours, and return ours."""
+        prepared = self._prepared  # another thread may replace it if parameters change
         expected = self.own.run(feed)
         run = self.backend.prepare(self.own.source, feed, self.data)
         _check(self.backend.name, self.own.source, expected, run(feed))
@@ -206,9 +208,10 @@ def prepare_fastest(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[in
 
 
 def _index_of_fastest(runs: Sequence[Run], feed: Sequence[Tensor]) -> int:
-    """Return which function is fastest, in turns, so that other load meets them alike.
+    """Return the index of the fastest function.
 
-    The first run of a turn does not count: threads of the engine before wait actively for a while.
+    They are timed in turns, so that other load affects all equally. The first run of
+    a turn is not timed: threads of the previous engine may still be spinning.
     """
     best = [math.inf] * len(runs)
     for _ in range(TRIAL_TURNS):

@@ -1,4 +1,7 @@
-"""`backward`: the only caller of torch's engine, and what its errors mean for a program."""
+"""`backward`: the only caller of torch's autograd engine.
+
+It also translates the engine's errors.
+"""
 
 from __future__ import annotations
 
@@ -33,17 +36,17 @@ def backward(
 ) -> Sequence[Tensor | None]:
     """Return the gradients of the leaves, all computed in this thread.
 
-    The engine hands them back and accumulates nothing, so threads may share leaves. Without any
-    leaves it does as torch code expects, and accumulates in the `grad` of every leaf.
+    The engine returns them without accumulating, so threads may share leaves. If `leaves` is empty,
+    it accumulates into the `grad` of every leaf, as torch code expects.
 
     Parameters
     ----------
     heads : tensors of torch's graph to start from.
     starts : their gradients.
-    leaves : tensors of the graph; the gradient of one that no head depends on is None.
-    keep : whether to keep the graph, to go back through it again.
+    leaves : tensors of the graph. The gradient is None if no head depends on the leaf.
+    keep : whether to keep the graph for another backward.
     create : whether to record the gradients, so that they can be differentiated again.
-    found : collects what hooks of leaves see before the end; see `gradients.Received`.
+    found : collects gradients that leaf hooks receive; see `gradients.Received`.
     """
     run = partial(
         run_backward,
@@ -52,7 +55,7 @@ def backward(
         keep,
         create,
         tuple(leaves),
-        True,  # leaves may be out of reach
+        True,  # leaves may be unreachable
         accumulate_grad=not leaves,
     )
     outer = state.session, state.found
@@ -60,11 +63,11 @@ def backward(
     try:
         if heads[0].is_cpu and not accelerator.is_used():
             return run() or ()
-        # Recording, training mode, np_shape and names are facts of a thread, and gradients that
-        # users wrote ask for them: the engine shall not start threads for devices.
+        # Recording, training mode, np_shape and names are thread-local, and user-defined gradients
+        # read them: the engine must not start threads for devices.
         with torch.autograd.grad_mode.set_multithreading_enabled(False):
             return run() or ()
-    except MXNetError:  # from a gradient that a user wrote
+    except MXNetError:  # from a user-defined gradient
         raise
     except RuntimeError as error:
         raise _explain(error) from error
@@ -73,7 +76,7 @@ def backward(
 
 
 def _explain(error: RuntimeError) -> MXNetError:
-    """Return torch's complaint about a graph in MXNet's words."""
+    """Translate torch's error about a graph to MXNet's error."""
     text = str(error)
     if is_freed_error(error):
         return MXNetError(NOT_RECORDED)

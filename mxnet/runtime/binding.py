@@ -34,7 +34,7 @@ def bind(
     group2ctx: Mapping[str, Context] | None = None,
     shared_exec: Executor | None = None,
 ) -> Executor:
-    """Return an executor on the user's own arrays.
+    """Return an executor that uses the given arrays.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def simple_bind(
 
 
 class _Pool:
-    """The source of new arrays: a shared executor, a shared buffer, or new memory."""
+    """Allocates arrays from a shared executor, a shared buffer, or new memory."""
 
     def __init__(
         self,
@@ -165,7 +165,10 @@ class _Pool:
         return old if what.fits(old) else what.zeros()
 
     def _take(self, old: NDArray | None, name: str, key: str, what: ArraySpec) -> NDArray:
-        """Return the old array, or one in the buffer's memory; shared names are not in there."""
+        """Return the old array, or one in the buffer's memory.
+
+        Shared names are not in the buffer.
+        """
         if what.fits(old):
             return old
         is_shared = self._shared_names is not None and name in self._shared_names
@@ -194,7 +197,7 @@ def _infer(symbol: Symbol, type_dict: Mapping[str, Any] | None, shapes: Mapping)
             "Give them as keywords."
         )
     given = {n: dtypes.to_torch(t) for n, t in (type_dict or {}).items() if t is not None}
-    types = infer_types(graph, given, torch.float32)  # what nothing says anything about is float32
+    types = infer_types(graph, given, torch.float32)  # float32 if the dtype cannot be inferred
     return inferred.arguments, types.arguments, inferred.auxiliary, types.auxiliary
 
 
@@ -224,7 +227,7 @@ def _check_context(ctx: Any) -> None:
 
 
 def _explain_missing(symbol: Any, names: Sequence[str], args: Any) -> str:
-    """Return which arrays `bind` still needs, with their shapes where they can be inferred."""
+    """Describe the missing arguments of `bind`, with their shapes if they can be inferred."""
     if not isinstance(args, Mapping):
         return ""
     arg_shapes = {name: args[name].shape for name in names if name in args}

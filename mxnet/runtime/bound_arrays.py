@@ -1,4 +1,4 @@
-"""The arrays that are bound to a graph: what represents them in a run, and other shapes of them."""
+"""The arrays that are bound to a graph: their tensors in a run, and their reshaping."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class BoundArrays:
     ----------
     graph : the graph.
     args : one array for each argument.
-    grads : where their gradients go; None where nothing is to be written.
+    grads : arrays that receive the gradients, None for arguments without one.
     aux : one array for each auxiliary state.
     reqs : how gradients are stored.
     """
@@ -52,8 +52,8 @@ class BoundArrays:
     ) -> None:
         self._args, self._aux = args, aux
         integers = cast_arguments(graph, args)
-        # Other integers have no gradients: an array bound for them is left alone, unless an
-        # operator writes zeros for them.
+        # Other integers have no gradients: their gradient arrays are not written, unless an
+        # operator writes zeros.
         has_gradient = [dtype_of(a).is_floating_point or i in integers for i, a in enumerate(args)]
         self.reqs = [r if h else "null" for r, h in zip(reqs, has_gradient, strict=True)]
         self.differentiated = [i for i, req in enumerate(self.reqs) if req != "null"]
@@ -64,7 +64,7 @@ class BoundArrays:
         stypes = {n.name: a.stype for n, a in zip(graph.arguments, args, strict=True)}
         self.stypes = infer_storage(graph, stypes)
         self.is_sparse = is_sparse(self.stypes)
-        # For each variable: where its array is, and its record.
+        # For each variable: the position of its array, and its record.
         arguments = {node: i for i, node in enumerate(graph.arguments)}
         states = {node: i for i, node in enumerate(graph.auxiliary)}
         self._rows: list[tuple[list[NDArray], int, Gradient | None]] = [
@@ -84,11 +84,11 @@ class BoundArrays:
             for node, grad, req, has in zip(graph.arguments, grads, reqs, has_gradient, strict=True)
             if node in zeroed and req == "write" and grad is not None and not has
         ]
-        labels = label_variables(graph)  # backward leaves their gradients alone
+        labels = label_variables(graph)  # backward does not write their gradients
         self._labels = {self.records_by_node[n] for n in labels if n in self.records_by_node}
 
     def array_positions(self, differentiable: bool) -> tuple[int, ...]:
-        """Return the positions of the variables that `feed` gives as arrays."""
+        """Return the positions of the variables that `feed` passes as arrays."""
         return self._arrays if differentiable else self._sparse
 
     def tensors(self) -> list[Tensor]:
@@ -99,10 +99,10 @@ class BoundArrays:
         ]
 
     def feed(self, differentiable: bool, copies_states: bool = False) -> list[Any]:
-        """Return what a run is fed: one value for each variable of the graph.
+        """Return the inputs of a run: one value for each variable of the graph.
 
-        In a differentiable run, arguments whose gradients count are new leaves. States may be
-        copies, which the run writes into.
+        In a differentiable run, arguments with gradients are new leaves. If `copies_states`, the
+        run writes into copies of the states.
         """
         feed: list[Any] = []
         leaves: dict[Gradient, Tensor] = {}
@@ -143,7 +143,7 @@ class BoundArrays:
         return shadow
 
     def receive(self, gradients: Sequence[Tensor | None]) -> None:
-        """Write what backward found for the arguments that have gradients."""
+        """Write the gradients that backward computed into the arrays of the arguments."""
         received = []
         for record, gradient in zip(self._records, gradients, strict=True):
             if gradient is not None:

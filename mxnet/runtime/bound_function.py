@@ -1,4 +1,4 @@
-"""`BoundFunction`: a graph function on bound arrays, run forward and then back."""
+"""`BoundFunction`: forward and backward of a graph function on bound arrays."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .program import Program
 if TYPE_CHECKING:
     from ..graph.node import Node
 
-Head = Any  # a tensor, or an array where no tensor has the values
+Head = Any  # a tensor, or an array without a dense tensor
 Show = Callable[[str, "Tensor | BaseSparseNDArray"], None]
 
 
@@ -45,7 +45,7 @@ NEEDS_HEAD_GRADIENT = (
 
 
 class BoundFunction:
-    """Runs a graph on bound arrays, and goes back through the last run.
+    """Runs a graph on bound arrays, and backward through the last run.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class BoundFunction:
     bound : the arrays of its variables.
     ctx : where it runs.
     group2ctx : where nodes of a ``ctx_group`` run.
-    data_names : the arguments that change with each batch, if that is known.
+    data_names : the arguments that change with each batch, if known.
     """
 
     def __init__(
@@ -78,15 +78,15 @@ class BoundFunction:
         self._head_gradients = HeadGradients(graph, bound.differentiated_nodes)
         self._draws = any(n.op is not None and n.op.facts.random for n in graph.nodes)
         self._random_state: Tensor | None = None  # of the last forward
-        self._mode: bool | None = None  # likewise: whether it was training
-        # Of a training forward, until backward: the heads that have gradients, None for others.
+        self._mode: bool | None = None  # whether the last forward was in training mode
+        # Heads of a training forward, kept until backward; None for heads without a gradient.
         self._members: list[Tensor | None] | None = None
         self._show: Show | None = None
         self._shows_inputs = False
         self._watcher: Watcher | None = None  # of the last forward
 
     def watch(self, show: Show | None, shows_inputs: bool) -> None:
-        """Show every result of later runs, perhaps every input too."""
+        """Pass every result of later runs to `show`. If `shows_inputs`, pass every input too."""
         self._show, self._shows_inputs, self._watcher = show, shows_inputs, None
 
     def forward(self, training: bool) -> list[Tensor | BaseSparseNDArray]:
@@ -104,7 +104,7 @@ class BoundFunction:
         return [h if type(h) is Tensor else _shown(h) for h in heads]
 
     def _forward_in_training(self) -> tuple[Sequence[Head], list[Tensor | None]]:
-        """Return the heads of a training step, and those that have gradients; see `capture`."""
+        """Return the heads of a training step, and the heads that have gradients; see `capture`."""
         repetition = self.repetition
         inputs: list[Tensor] | None = None
         if self._watcher is None and repetition.is_possible():
@@ -120,12 +120,12 @@ class BoundFunction:
         return heads, _members(heads)
 
     def forget(self) -> None:
-        """Free what backward would need."""
+        """Free the values saved for backward."""
         self._members = None
         self.repetition.reset()
 
     def program(self) -> Program | BackendProgram:
-        """Return the program that the last forward ran, of inference before the first."""
+        """Return the program of the last forward, or that of inference before the first forward."""
         training = bool(self._mode)
         return self.function.program(self.bound.feed(False), self._request(training, training))
 
@@ -154,7 +154,7 @@ class BoundFunction:
         if self.repetition.is_repeated and not self.repetition.can_start(starts):
             members = self._replay(is_train)
             starts = self._head_gradients.starts(members, given)
-        self._members = None  # what follows frees the graph
+        self._members = None  # backward frees the graph
         if self.repetition.is_repeated:
             gradients = self.repetition.backward(starts)
         else:
@@ -162,12 +162,12 @@ class BoundFunction:
         self.bound.receive(gradients)
 
     def _replay(self, is_train: bool) -> list[Tensor | None]:
-        """Run the last forward again, for its graph alone; return the heads that have gradients.
+        """Rerun the last forward pass only to rebuild its graph; return the heads with gradients.
 
-        Torch frees a graph while it goes back through it. Keeping it for a second backward, which
-        hardly ever comes, would hold all activations until the next forward (and raises the peak
-        of a step: by 9 % for six convolutions). So the rare second backward pays with another
-        forward: same random numbers, arguments as they are now, auxiliary states untouched.
+        Torch frees a graph during backward. A second backward is rare, and keeping the graph for it
+        would hold all activations until the next forward (9 % more peak memory for six
+        convolutions). Instead, a second backward runs forward again, with the same random numbers
+        and the current arguments. The auxiliary states are not changed.
         """
         self.forget()
         training = is_train if self._mode is None else bool(self._mode and is_train)
@@ -196,18 +196,18 @@ class BoundFunction:
 
 
 def _members(heads: Sequence[Head]) -> list[Tensor | None]:
-    """Return what represents heads in torch's graph, None for those that have no gradients."""
+    """Return the tensors of the heads in torch's graph, None for heads without gradients."""
     members = [h if type(h) is Tensor else member_of_graph(h) for h in heads]
     return [m if m is not None and m.requires_grad else None for m in members]
 
 
 def _shown(head: Head) -> Tensor | BaseSparseNDArray:
-    """Return a head that is an array as users see it."""
+    """Return the user-visible array of a head that is an array."""
     return head if isinstance(head, BaseSparseNDArray) else tensor_of(head)
 
 
 def context_of_node(node: Node, ctx: Context, group2ctx: Mapping[str, Context]) -> Context:
-    """Return where a node runs, by its ``ctx_group`` attribute."""
+    """Return the context of a node, by its ``ctx_group`` attribute."""
     return group2ctx.get(node.extra.get("__ctx_group__", ""), ctx) if group2ctx else ctx
 
 
@@ -222,14 +222,14 @@ def _placement(
 
 
 class HeadGradients:
-    """From which gradients a backward through a graph starts.
+    """Computes the initial gradients of a backward pass through a graph.
 
     `variables` are those whose gradients are computed.
     """
 
     def __init__(self, graph: Graph, variables: Collection[Node]) -> None:
         self._graph = graph
-        # Of an output that a Group shows several times the last gradient counts, as in MXNet.
+        # If a Group lists an output several times, the last gradient is used, as in MXNet.
         last = {entry[:2]: number for number, entry in enumerate(graph.heads)}
         chosen = set(last.values())
         self._rows = [
@@ -238,7 +238,7 @@ class HeadGradients:
         ]
 
     def list_given(self, out_grads: Any) -> list[NDArray | None]:
-        """Return what the user gave to backward, one for each output, None where nothing is."""
+        """Return the gradients passed to backward, one for each output, None for missing ones."""
         if out_grads is None:
             return [None] * len(self._rows)
         if isinstance(out_grads, NDArray):
@@ -252,7 +252,10 @@ class HeadGradients:
     def starts(
         self, heads: Sequence[Tensor | None], given: Sequence[NDArray | None]
     ) -> dict[int, Tensor]:
-        """Return the gradients to start from, by the number of the output; None has none."""
+        """Return the initial gradients, keyed by output index.
+
+        Outputs that are None are skipped.
+        """
         starts: dict[int, Tensor] = {}
         for number, (is_chosen, is_needed) in enumerate(self._rows):
             head, grad = heads[number], given[number]
@@ -261,7 +264,7 @@ class HeadGradients:
             if grad is not None and (is_needed or grad.shape == tuple(head.shape)):
                 value = _fit(dense_of(grad), head)
             elif not is_needed:
-                value = torch.ones_like(head)  # nobody looks at it, whatever shape was given
+                value = torch.ones_like(head)  # the value is not used, so its shape does not matter
             else:
                 raise self._missing(number)
             if is_chosen:
@@ -292,7 +295,7 @@ def _fit(grad: Tensor, head: Tensor) -> Tensor:
 
 @contextmanager
 def _random_stream(device: torch.device, state: Tensor | None) -> Iterator[None]:
-    """Draw from where the stream stood, and continue afterward as if nothing had been drawn."""
+    """Draw from a saved state of the random stream, and restore the current state afterward."""
     if state is None:
         yield
         return

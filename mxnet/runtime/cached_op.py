@@ -35,15 +35,14 @@ if TYPE_CHECKING:
 
 
 class CachedOp:
-    """A symbol that is called with arrays, as an operator is.
+    """A symbol that is called with arrays, like an operator.
 
     Parameters
     ----------
     sym
         What to compute.
     flags
-        Pairs of option and value, such as ``static_alloc``; memory is planned the same way whatever
-        they say.
+        Pairs of option and value, such as ``static_alloc``. They do not affect memory planning.
     thread_safe
         Accepted for compatibility; has no effect.
 
@@ -92,7 +91,7 @@ class CachedOp:
         self._joins_gradients = has_partial_outputs(graph, limit)
         self._makes_sparse = makes_sparse(graph)
         self._hook: OpHook | None = None
-        # What recordings store: one step; of few operators one for each output, as in MXNet.
+        # Recorded as one step. Graphs of few operators record one step per output, as in MXNet.
         is_whole = len(graph.heads) < 2 or self._joins_gradients
         parts = [graph] if is_whole else [Graph([head]) for head in graph.heads]
         self._steps = [_step_of(part, variables) for part in parts]
@@ -119,7 +118,7 @@ class CachedOp:
         return heads[0] if len(heads) == 1 else heads
 
     def run(self, args: Sequence[NDArray], default_ctx: Context | None = None) -> list[NDArray]:
-        """Return the outputs as a list, for inputs that are known to be complete."""
+        """Return the outputs as a list. The inputs must be complete."""
         session, training, function = state.session, state.training, self.function
         # 1. The feed: a tensor for each array, in the graph that is recorded.
         feed: list[Any] = []
@@ -127,7 +126,7 @@ class CachedOp:
         for i, array in enumerate(args):
             member = None if session is None else array._member
             if array._dtype is None or (member is not None and member.kind is STAND_IN):
-                takes_arrays = True  # no tensor has the values and carries their gradients
+                takes_arrays = True  # no tensor has both the values and their gradients
                 break
             if session is None:
                 data = array._data
@@ -179,7 +178,10 @@ class CachedOp:
     # -- looking inside -----------------------------------------------------------------------
 
     def _register_op_hook(self, callback: Callback | None, monitor_all: bool = False) -> None:
-        """Call ``callback(name, operator, array)`` for every result, perhaps every input too."""
+        """Call ``callback(name, operator, array)`` for every result.
+
+        If `monitor_all`, include inputs.
+        """
         self._hook = None if callback is None else OpHook(callback, monitor_all, self._sym._graph)
 
     def __reduce__(self) -> tuple:
@@ -187,7 +189,7 @@ class CachedOp:
 
 
 def _step_of(graph: Graph, variables: Sequence[Node]) -> tuple[Step, list[int]]:
-    """Return the step of a graph, and which of the variables are its inputs."""
+    """Return the step of a graph, and the positions of the variables that are its inputs."""
     index = {node: i for i, node in enumerate(variables)}
     labels = label_variables(graph)
     skipped = {i for i, node in enumerate(graph.variables) if node in labels}
@@ -195,14 +197,14 @@ def _step_of(graph: Graph, variables: Sequence[Node]) -> tuple[Step, list[int]]:
 
 
 def _device_of(default_ctx: Context | None) -> torch.device:
-    """Return where a graph without inputs runs."""
+    """Return the device of a graph without inputs."""
     return torch_device(default_ctx or Context.default_ctx)
 
 
 def _join_gradients(heads: Sequence[Any]) -> list[Any]:
-    """Return the same values, where a gradient of one is a gradient of all that have any.
+    """Return the same values, connected so that a gradient of one gives all others a gradient.
 
-    Integers with gradients, which are arrays, stay apart: torch knows no gradients of theirs.
+    Integer arrays with gradients are not connected: torch cannot differentiate them.
     """
     tracked = [i for i, h in enumerate(heads) if isinstance(h, Tensor) and h.requires_grad]
     if len(tracked) < 2:
@@ -214,7 +216,7 @@ def _join_gradients(heads: Sequence[Any]) -> list[Any]:
 
 
 class _JoinGradients(torch.autograd.Function):
-    """Passes values and gradients on; torch fills in zeros for those that are missing."""
+    """Identity on values and gradients. Torch replaces missing gradients by zeros."""
 
     @staticmethod
     def forward(ctx: Any, *heads: Tensor) -> tuple[Tensor, ...]:

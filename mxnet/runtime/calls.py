@@ -1,8 +1,8 @@
 """Generates the eager function of an operator, `mx.nd.X(...)`, from one template.
 
-A generated function has the operator's real parameters. A call it has seen before, by the types
-and values of its attributes, runs the kernel at once (the call cache); everything else goes
-through `apply`, and so does every error, so that a cold and a cached call say the same.
+A generated function has the operator's real parameters. A call with the types and attributes of an
+earlier call runs the kernel directly (the call cache). All other calls and all errors go through
+`apply`, so cached and uncached calls raise the same errors.
 
     def sum(data=None, axis=_Null, ..., out=None, name=None, **kwargs):
         kind_ = _type(data)
@@ -86,7 +86,7 @@ def make_call_function(op: Op, cls: type[NDArray]) -> Callable:
 
     def compile_code() -> Callable:
         with _compiling:
-            # Functions of legacy arrays take arrays of mx.np too, and return what they took.
+            # Functions of legacy arrays also accept arrays of mx.np, and then return these.
             namespace["_twin"] = cls if cls.is_numpy else Handle.numpy_class
             source = _variadic_source(op, names) if op.variadic else _fixed_source(op, names)
             scope: dict[str, Any] = {}
@@ -121,10 +121,10 @@ def _attribute_keys(op: Op, attributes: Sequence[str]) -> list[str]:
     parts = []
     for name in attributes:
         label = op.attributes[name].type.label.removesuffix(" or None")
-        if label == "float":  # 0.0 and -0.0 are equal keys, their text is not
+        if label == "float":  # 0.0 and -0.0 are equal keys, but differ as text
             absent = f"{name} is _Null or {name} is None"
             parts.append(f"{name} if {absent} else {name} or str({name})")
-        elif label == "tuple of <float>":  # the text of an array leaves out digits and elements
+        elif label == "tuple of <float>":  # the text of an array omits digits and elements
             parts += [name, f"str({name})"]
         else:
             parts.append(name)
@@ -135,7 +135,7 @@ def _attribute_keys(op: Op, attributes: Sequence[str]) -> list[str]:
 def _key(op: Op, names: _Names, first: Sequence[str]) -> str:
     """Return the expression of the cache key.
 
-    Most calls give one attribute at most, the first; then the others are no part of the key.
+    Most calls pass at most the first attribute. Their keys omit the other attributes.
     """
     if not names.attributes:
         return first[0] if len(first) == 1 else f"({', '.join(first)},)"
@@ -148,7 +148,7 @@ def _key(op: Op, names: _Names, first: Sequence[str]) -> str:
 
 
 def _key_of_arrays(op: Op, names: _Names, dtypes: Sequence[str]) -> str:
-    """Return the expression of the cache key of a call on arrays.
+    """Return the expression of the cache key for a call on arrays.
 
     Without attributes it is the dtype itself, if all inputs have the same one.
     """
@@ -162,7 +162,7 @@ def _key_of_arrays(op: Op, names: _Names, dtypes: Sequence[str]) -> str:
     return f"one_ if (one_ := {first}) is ({second}) and {has_none} else ({key})"
 
 
-# `recording.node_of` in the caller's line, for members that are not constants.
+# `recording.node_of`, inlined, for members that are not constants.
 _NODE = (
     "(m_.node if (m_ := {0}._member) is not None and m_.kind is not _CONSTANT else _node_of({0}))"
 )
@@ -208,11 +208,11 @@ def _fixed_source(op: Op, names: _Names) -> str:
 def _fast_path_of_arrays(op: Op, names: _Names, everything: str) -> list[str]:
     """Return the lines that run a cached call on arrays.
 
-    The dtypes of all inputs are in the key, so the cache also knows that of the result.
+    The key contains the dtypes of all inputs, so the cache also stores the dtype of the result.
     """
     inputs, first = names.inputs, names.inputs[0]
     optional = {i.name for i in op.inputs if i.optional or i.name in op.optional}
-    optional.discard(first)  # its class and context decide: a call without it is not cached
+    optional.discard(first)  # the class and context come from it: required
     tests = [
         f"({i} is None or _type({i}) is kind_)" if i in optional else f"_type({i}) is kind_"
         for i in inputs[1:]
@@ -322,7 +322,7 @@ def _wrap_several(tensors: Sequence[Tensor], sources: Sequence[Any], call: Step)
 
 
 def _general_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Callable:
-    """Return what runs a call that the call cache does not have, and remembers it."""
+    """Return a function that runs a call which is not in the cache, and caches it."""
 
     def general(inputs: Sequence, values: tuple, out: Any, kwargs: dict, key: Any) -> Any:
         raw = {k: v for k, v in zip(names.attributes, values, strict=True) if v is not _Null}
@@ -340,7 +340,7 @@ def _general_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Cal
         if op.variadic is not None and op.count is not None:
             _check_count(op, raw, len(inputs))
         outputs = apply(op, inputs, raw, out, cls=cls)
-        # Interpreters may change what a call makes.
+        # Interpreters may change the results of a call.
         if key is not None and not interpreters.eager and _is_cacheable(op, inputs):
             _remember(op, calls, key, inputs, raw, outputs)
         return outputs
@@ -349,7 +349,7 @@ def _general_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Cal
 
 
 def _is_cacheable(op: Op, inputs: Sequence) -> bool:
-    """Return whether the key of a call represents its inputs: all of one class and dtype."""
+    """Return whether the cache key describes the inputs: all have one class and dtype."""
     if op.variadic is None:
         return True
     return all(type(a) is type(inputs[0]) and a._dtype is inputs[0]._dtype for a in inputs)
@@ -373,7 +373,7 @@ def _check_count(op: Op, raw: dict, count_given: int) -> None:
         raw.pop(op.count, None)
     if count is not None and str(count) != str(count_given):
         if op.count in op.attributes:
-            op.parse(raw)  # a count that is no number is named as such, as in graphs
+            op.parse(raw)  # raises for a count that is not a number, as in graphs
         raise MXNetError(
             f"Operator {op.name}: {op.count}={count}, but {count_given} arrays were given."
         )
@@ -409,9 +409,9 @@ def _holds_arrays(value: Any) -> bool:
 def _remember(
     op: Op, calls: dict, key: Any, inputs: Sequence, raw: dict[str, Any], outputs: Any
 ) -> None:
-    """Cache the bound kernel of a call that has worked, and the dtype of what it made.
+    """Cache the bound kernel of a successful call, and the dtype of its result.
 
-    The dtype is None where there are several results.
+    The dtype is None if there are several results.
     """
     if not inputs and (
         isinstance(outputs, list) or outputs._ctx is not None or not plain(outputs).is_cpu
@@ -424,25 +424,25 @@ def _remember(
             return
     try:
         fast = None
-        if key not in calls:  # else the fast kernel has just refused such a call
+        if key not in calls:  # else the fast kernel has just failed for this key
             fast = _find_fast_kernel(op, {a._dtype for a in inputs if a is not None}, attrs)
         bound = _bind(op, attrs) if fast is None else fast
         dtype = None if isinstance(outputs, list) else outputs._dtype
         if not has_nan(key):
             store(calls, key, (bound, dtype, call_step(op, attrs)), MAX_CACHED_ATTRS)
-    except TypeError:  # a list is among the attributes: no key
+    except TypeError:  # an attribute is a list, which cannot be a key
         return
 
 
 def _find_fast_kernel(op: Op, dtypes: set, attrs: dict[str, Any]) -> Callable | None:
-    """Return the kernel for fixed attributes and the only dtype of all inputs, if there is one."""
+    """Return the kernel for fixed attributes and inputs of one dtype, or None if there is none."""
     if op.gradient_rule is not None or len(dtypes) > 1:
         return None
     return op.find_variant("call", attrs, dtypes.pop() if dtypes else None)
 
 
 def _refusing_members(kernel: Callable, attrs: dict[str, Any]) -> Callable:
-    """Return a cast to integers that leaves members of a graph to `apply`."""
+    """Return a cast to integers that raises for members of a graph, which `apply` handles."""
 
     def cast(tensor: Tensor) -> Tensor:
         if tensor.requires_grad:
@@ -453,7 +453,7 @@ def _refusing_members(kernel: Callable, attrs: dict[str, Any]) -> Callable:
 
 
 def _bind(op: Op, attrs: dict[str, Any]) -> Callable:
-    """Return a function of tensors with the attributes filled in."""
+    """Return the operator's kernel with bound attributes, as a function of tensors."""
     if op.facts.makes_integers(attrs):
         return _refusing_members(op.kernel, attrs)
     kernel, parameter = op.kernel, op.context_parameter
