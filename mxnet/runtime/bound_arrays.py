@@ -189,7 +189,10 @@ class ArraySpec(NamedTuple):
         return wrap_plain(NDArray, tensor, stored_context(self.ctx))
 
     def inside(self, old: NDArray) -> NDArray:
-        """Return an array in the memory of an old one, as in MXNet; a new one if it is larger."""
+        """Return an array in the memory of an old one, as in MXNet.
+
+        Allocate a new one if it is larger.
+        """
         size = math.prod(self.shape)
         if self.stype != "default" or size > old.size:
             return self.zeros()

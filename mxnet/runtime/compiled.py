@@ -1,4 +1,4 @@
-"""`Compiled`: what became of a graph, for people to read, save and view."""
+"""`Compiled`: a report of an optimized graph, to read, save and view."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 class Compiled:
-    """The graph that a program runs, beside the graph that was written.
+    """The graph that a program runs, compared with the original graph.
 
     Printing it shows nodes, bytes and multiply-adds before and after, how often each rule was
     applied, and every node that runs with its type.
@@ -30,7 +30,7 @@ class Compiled:
     Parameters
     ----------
     program
-        What runs.
+        The program.
 
     >>> x = mx.sym.Variable('x')
     >>> exe = mx.sym.relu(mx.sym.Dropout(x, name='drop'), name='r').bind(
@@ -47,7 +47,7 @@ class Compiled:
 
     @property
     def before(self) -> TypedGraph:
-        """The graph as it was written."""
+        """The original graph."""
         return self._program.source
 
     @property
@@ -62,7 +62,7 @@ class Compiled:
 
     @property
     def symbol(self) -> Symbol:
-        """The graph that runs as a symbol: it saves, loads, prints and binds like any other."""
+        """The graph that runs, as a symbol. It can be saved, loaded, printed and bound."""
         return Symbol(self.after.heads)
 
     def tojson(self) -> str:
@@ -113,9 +113,9 @@ def _with_unit(count: int) -> str:
 
 
 def memory_report(graph: Graph, feed: Sequence[Any], differentiated: bool) -> str:
-    """Return how much memory the results of a graph take, as MXNet plans it.
+    """Return how much memory the results of a graph need, as MXNet plans it.
 
-    Training keeps results for backward, inference only until they are read for the last time.
+    Training keeps results for backward. Inference frees them after their last use.
     """
     names = [node.name for node in graph.variables]
     inputs = Inputs(

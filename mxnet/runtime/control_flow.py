@@ -1,8 +1,8 @@
-"""Operators that hold graphs: loops, branches, parts that are recomputed or run block by block.
+"""Operators that contain graphs: loops, branches, recomputed segments and blockwise regions.
 
-`mx.sym.contrib.foreach`, `while_loop` and `cond` make nodes of the operators declared here, as
-their kernels run graphs. Each body is prepared once and run as often as the loop asks; torch's
-autograd sees through. `_recompute` and `_pointwise_blocks` get their kernels.
+`mx.sym.contrib.foreach`, `while_loop` and `cond` create nodes of the operators declared here. Each
+body is prepared once and run in every iteration; torch's autograd records its kernels.
+`_recompute` and `_pointwise_blocks` get their kernels here, too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Body:
 
     def run(self, feed: Sequence[Tensor], context: OpContext) -> list[Tensor]:
         """Return the heads' values for one tensor per variable."""
-        # Whether gradients will be asked for is not known here.
+        # It is not known here whether gradients will be requested.
         return self._function.run(feed, Request(context.training, True, False, context.device))
 
 
@@ -88,7 +88,7 @@ def _run_foreach(graphs: Sequence[Graph], attrs: dict) -> Callable:
         steps = []
         for t in range(data[0].shape[0]):
             for position, value in zip(data_at, data, strict=True):
-                # MXNet's slices of a vector are arrays of one element.
+                # In MXNet, slices of a vector are arrays with one element.
                 feed[position] = value[t] if value.ndim > 1 else value[t : t + 1]
             for position, value in zip(state_at, states, strict=True):
                 feed[position] = value
@@ -136,7 +136,7 @@ def while_loop(
 def _run_while_loop(graphs: Sequence[Graph], attrs: dict) -> Callable:
     condition, body = map(Body, graphs)
     n_out, limit = attrs["num_out_data"], attrs["max_iterations"]
-    # Where each loop variable stands among the inputs of the operator.
+    # Position of each loop variable among the inputs of the operator.
     positions = [attrs["func_input_locs"][i] for i in attrs["func_var_locs"]]
 
     def kernel(*tensors: Tensor, run: OpContext, **_: Any) -> tuple[Tensor, ...]:
@@ -153,7 +153,7 @@ def _run_while_loop(graphs: Sequence[Graph], attrs: dict) -> Callable:
         if steps:
             rows = limit if attrs["pad_outputs"] else len(steps)
             outs = [_pad(column, rows) for column in zip(*steps, strict=True)]
-        else:  # never entered: run the body once, only to learn the shapes
+        else:  # no iteration: run the body once to get the shapes
             with torch.no_grad():
                 heads = body.run(_pick(values, attrs["func_input_locs"]), run)
             rows = limit if attrs["pad_outputs"] else 0
@@ -177,7 +177,7 @@ def cond(
     else_input_locs: Shape,
     run: OpContext,
 ) -> tuple[Tensor, ...]:
-    """Run one of two bodies, as a condition says.
+    """Run one of two bodies, depending on a condition.
 
     >>> x = mx.sym.var("x")
     >>> out = mx.sym.contrib.cond(x > 0, lambda: x * 2, lambda: x - 1)
@@ -206,7 +206,7 @@ cond.subgraph_rule = infer_cond
 
 
 class _Segment:
-    """One node's graph, which backward computes again."""
+    """The graph of a node, which is recomputed in backward."""
 
     def __init__(self, graphs: Sequence[Graph], attrs: dict[str, Any]) -> None:
         (graph,) = graphs
@@ -217,13 +217,13 @@ class _Segment:
 
     def __call__(self, *tensors: Tensor, run: OpContext, **_: Any) -> tuple[Tensor, ...]:
         request = Request(run.training, True, False, run.device)
-        # Auxiliary states are not among the arguments: torch saves these, and states change.
+        # Do not pass auxiliary states as arguments: they are mutated, and torch saves arguments.
         states = {i: tensors[i] for i in self._states}
         arguments = [t for i, t in enumerate(tensors) if i not in states]
 
         def forward(*arguments: Tensor) -> tuple[Tensor, ...]:
             rest = iter(arguments)
-            second = self._is_second_run  # the first run has changed the states already
+            second = self._is_second_run  # the first run has already updated the states
             feed = [
                 next(rest) if i not in states else states[i].clone() if second else states[i]
                 for i in range(len(tensors))
@@ -253,7 +253,7 @@ class _Segment:
 def infer_by_graph(
     node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis
 ) -> tuple[tuple, tuple]:
-    """Solve the graph with what is known of its inputs."""
+    """Infer the graph of a node from the known properties of its inputs."""
     (body,) = node.subgraphs
     inputs = {v: value for v, value in zip(body.variables, ins, strict=True) if value is not None}
     variables, heads = solve(body, inputs)
@@ -264,13 +264,13 @@ recompute.runner = _Segment
 recompute.subgraph_rule = infer_by_graph
 
 
-# Elements for each of torch's threads: a few blocks of them stay in the cache, and a call of an
-# operator costs little compared with its work. A power of two, so that vectors fill a block.
+# Elements per thread of torch: a few blocks fit into the cache, and the overhead of a call is small
+# compared with its work. A power of two, so that blocks are whole vectors.
 BLOCK = 1 << 17
 
 
 class _Call(NamedTuple):
-    """One operator on a block: which buffers it reads, and which one it writes."""
+    """A call of an operator on a block, with the indices of its input and output buffers."""
 
     kernel: Callable[..., Tensor]
     inputs: tuple[int, ...]
@@ -278,11 +278,11 @@ class _Call(NamedTuple):
 
 
 class _Region:
-    """One node's graph, run block by block."""
+    """The graph of a node, run block by block."""
 
     def __init__(self, graphs: Sequence[Graph], attrs: dict[str, Any]) -> None:
         (self._graph,) = graphs
-        # For arrays that are small, or not alike.
+        # For small arrays, or arrays of different shapes or types.
         self._function = GraphFunction(self._graph, is_inside=True, keeps_layout=True)
         self._plans: dict[torch.dtype, tuple[list[_Call], int]] = {}
 
@@ -297,7 +297,7 @@ class _Region:
         outputs = [torch.empty_like(first) for _ in self._graph.heads]
         rest = [torch.empty(block, dtype=first.dtype) for _ in range(scratch)]
         flat = [t.view(-1).split(block) for t in (*tensors, *outputs)]
-        with torch.no_grad():  # kernels that write into memory refuse tensors with gradients
+        with torch.no_grad():  # kernels with `out=` raise for tensors with gradients
             for buffers in zip(*flat, strict=True):
                 size = len(buffers[0])
                 own = rest if size == block else [r[:size] for r in rest]
@@ -317,9 +317,9 @@ def _is_alike(tensor: Tensor, first: Tensor) -> bool:
 
 
 def _plan(graph: Graph, dtype: torch.dtype, run: OpContext) -> tuple[list[_Call], int]:
-    """Return the calls and how many buffers they need besides inputs and outputs.
+    """Return the calls and the number of temporary buffers.
 
-    A buffer is free again, for the very operator too, after its last reader.
+    A buffer can be reused after its last use, also by the operator that reads it last.
     """
     buffers = {Entry(node)[:2]: i for i, node in enumerate(graph.variables)}
     shown = {e[:2]: len(buffers) + i for i, e in enumerate(graph.heads)}
@@ -342,7 +342,7 @@ def _plan(graph: Graph, dtype: torch.dtype, run: OpContext) -> tuple[list[_Call]
 
 
 def _kernel_into(node: Node, dtype: torch.dtype, run: OpContext) -> Callable[..., Tensor]:
-    """Return the form of an operator that writes into a buffer."""
+    """Return the variant of an operator's kernel that writes into a buffer."""
     op = node.operator
     variant = op.find_variant("out", node.typed, dtype)
     if variant is not None:

@@ -1,4 +1,4 @@
-"""`Executor`: a graph with arrays bound to its variables; forward, backward, and what they left."""
+"""`Executor`: a graph with arrays bound to its variables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Executor:
-    """Runs a symbol on bound arrays. Made by `Symbol.bind` and `Symbol.simple_bind`.
+    """Runs a symbol on bound arrays. Created by `Symbol.bind` and `Symbol.simple_bind`.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Executor:
             self._in_use.release()
 
     def release_outputs(self) -> None:
-        """Forget the last forward: its outputs and what backward would need."""
+        """Free the outputs of the last forward and the values saved for backward."""
         self._outputs = None
         self._function.forget()
 
@@ -182,7 +182,7 @@ class Executor:
         return [context_of_node(e.node, self._ctx, self._group2ctx) for e in heads]
 
     def _set_outputs(self, heads: Sequence[Tensor | BaseSparseNDArray]) -> None:
-        """Write new results into the outputs; views that users have of them see these too."""
+        """Write new results into the outputs. Existing views of the outputs see them too."""
         if self._outputs is None:
             self._outputs = [
                 h.detach()
@@ -193,11 +193,11 @@ class Executor:
             return
         for array, head in zip(self._outputs, heads, strict=True):
             if isinstance(head, BaseSparseNDArray):
-                assert isinstance(array, BaseSparseNDArray)  # as the run before made it
+                assert isinstance(array, BaseSparseNDArray)  # created by the previous run
                 array._set(head.shape, *head._parts())
                 continue
             memory = array._data
-            assert memory is not None  # likewise
+            assert memory is not None  # set by the previous run
             if has_one_owner(memory):
                 array._data = head.data
             else:
@@ -251,7 +251,7 @@ class Executor:
     def reshape(
         self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any
     ) -> Executor:
-        """Return an executor for other input shapes; arrays whose shape stays are shared.
+        """Return an executor for other input shapes. Arrays with unchanged shapes are shared.
 
         A monitor watches it too.
 
@@ -307,7 +307,7 @@ class Executor:
         return Compiled(self._function.program())
 
     def debug_str(self) -> str:
-        """Return the graph as text, then how much memory its results take, as MXNet plans it."""
+        """Return the graph as text, and the memory that its results need, as MXNet plans it."""
         feed = self._bound.feed(False)
         report = memory_report(self._symbol._graph, feed, bool(self._bound.differentiated))
         return self._symbol.debug_str() + report
@@ -318,7 +318,7 @@ class Executor:
 
 
 def shared_by_threads(what: str) -> MXNetError:
-    """Return the error of a thread that uses what another one is using."""
+    """Return the error for an object that another thread is using."""
     return MXNetError(
         f"{what}: another thread is running it. It holds the outputs and gradients of one run. "
         "Give each thread its own, which may share the parameters, or protect it with a lock."

@@ -1,4 +1,4 @@
-"""What this installation can do: MXNet's list of features, answered from torch's facts."""
+"""MXNet's list of features, with their availability in this installation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Feature", "Features", "feature_list"]
 
 
 class Feature:
-    """A feature by name, and whether it is available.
+    """A feature, and whether it is available.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Feature:
 
     @property
     def enabled(self) -> bool:
-        """Whether it can be used."""
+        """Whether the feature is available."""
         return self._enabled
 
     def __repr__(self) -> str:
@@ -47,7 +47,7 @@ class Feature:
 
 
 def _processor() -> dict[str, bool]:
-    """Return which vector instructions torch's kernels use here."""
+    """Return the vector instructions that torch's kernels use on this machine."""
     x86 = platform.machine().lower() in ("x86_64", "amd64")
     best = torch.backends.cpu.get_cpu_capability()
     avx2 = best in ("AVX2", "AVX512")
@@ -67,7 +67,7 @@ def _processor() -> dict[str, bool]:
 
 
 def _libraries() -> dict[str, bool]:
-    """Return which numerical libraries torch was built with, and which packages are installed."""
+    """Return the numerical libraries of the torch build, and the installed packages."""
     built = torch.__config__.show().lower()
     return {
         "JEMALLOC": False,
@@ -110,7 +110,7 @@ def feature_list() -> list[Feature]:
 
 
 class Features(collections.OrderedDict):
-    """All features by name; there is one such object.
+    """All features by name (a singleton).
 
     >>> Features().is_enabled("tvm_op")
     False
@@ -119,20 +119,20 @@ class Features(collections.OrderedDict):
     instance: Features | None = None
 
     def __new__(cls) -> Features:
-        """Return the one object, made on first use."""
+        """Return the singleton, created on first use."""
         if cls.instance is None:
             cls.instance = super().__new__(cls)
             collections.OrderedDict.__init__(cls.instance, ((f.name, f) for f in feature_list()))
         return cls.instance
 
     def __init__(self) -> None:
-        """Leave the one object as it is."""
+        """Do nothing: the singleton is already initialized."""
 
     def __repr__(self) -> str:
         return str(list(self.values()))
 
     def is_enabled(self, feature_name: str) -> bool:
-        """Return whether a feature is available; the case of its name does not matter."""
+        """Return whether a feature is available. The name is case-insensitive."""
         name = feature_name.upper()
         if name not in self:
             raise RuntimeError(

@@ -1,4 +1,4 @@
-"""`GraphFunction`: a graph as a function of tensors, prepared once for each way of running it."""
+"""`GraphFunction`: a graph as a function of tensors, prepared once for each mode."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from .gradients import Gradient
 
 PREPARING = caches.ForkSafeLock()  # one thread at a time prepares programs
-MAX_PROGRAMS = 128  # of one graph: some need one for each shape; the oldest goes first
+MAX_PROGRAMS = 128  # per graph: some need one for each shape; the oldest is evicted
 
-Value = Any  # a tensor; or an array, where one is sparse, or an integer with a gradient
+Value = Any  # a tensor, or an array (sparse, or an integer array with a gradient)
 
 
 class Request(NamedTuple):
@@ -35,9 +35,9 @@ class Request(NamedTuple):
     Parameters
     ----------
     training : whether operators see training mode.
-    differentiable : whether gradients may be asked for, which they can be in inference too.
-    watched : whether every node must be there, to be shown.
-    device : where it runs; with a placement, where nodes without one of their own do.
+    differentiable : whether gradients may be requested (possible in inference, too).
+    watched : whether every node is kept, so that a watcher sees its results.
+    device : the default device; with a placement, that of nodes without their own.
     arrays : the positions of variables that are fed with arrays.
     """
 
@@ -48,7 +48,7 @@ class Request(NamedTuple):
     arrays: tuple[int, ...] = ()
 
 
-new_request = partial(tuple.__new__, Request)  # of a tuple of its fields, without a Python frame
+new_request = partial(tuple.__new__, Request)  # from a tuple of its fields, without a Python frame
 
 
 class GraphFunction:
@@ -56,14 +56,14 @@ class GraphFunction:
 
     Parameters
     ----------
-    graph : what to compute.
+    graph : the graph.
     placement : the device of each node, if there are several.
     storage : storage types of the values, where some are not dense.
     records : the gradient records of variables; kernels make row_sparse gradients for some.
-    backend : the engine that runs inference in the place of our kernels.
-    data : positions of the variables that change from call to call, for the engine.
+    backend : the engine that runs inference instead of our kernels.
+    data : positions of the variables that change between calls, for the engine.
     recompute : see `Program`.
-    keeps_layout : likewise.
+    keeps_layout : see `Program`.
     copies_heads : whether outputs have memory of their own, so that users may write into them.
     is_inside : whether the graph belongs to a node of another one; all its values are tensors.
     """
@@ -96,7 +96,7 @@ class GraphFunction:
         self._copied = self._copied if copies_heads else []
 
     def program(self, feed: Sequence[Value], request: Request) -> Program | BackendProgram:
-        """Return the program that runs such values; it is prepared if it is not there."""
+        """Return the program for these inputs. Prepare it if needed."""
         key: tuple = request
         if self._has_open_sources:
             key += tuple(value.shape for value in feed)
@@ -114,10 +114,10 @@ class GraphFunction:
         self, feed: Sequence[Value], request: Request, watcher: Interpreter | None = None
     ) -> list[Value]:
         """Return the heads for one value per variable."""
-        # Programs for some shapes have these in their keys.
+        # Keys of programs that are specialized for shapes include the shapes.
         program = self.programs.get(request) or self.program(feed, request)
         heads = program.run(feed) if watcher is None else program.run(feed, watcher)
-        for i in self._copied:  # inputs, and outputs that are there already
+        for i in self._copied:  # inputs, and outputs that occur twice
             heads[i] = heads[i].clone() if type(heads[i]) is Tensor else heads[i].copy()
         return heads
 

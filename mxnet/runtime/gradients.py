@@ -1,4 +1,4 @@
-"""Gradients of arrays: leaves, what backward writes where, and `autograd.grad`."""
+"""Gradients of arrays: leaves, gradient arrays, backward, and `autograd.grad`."""
 
 from __future__ import annotations
 
@@ -41,59 +41,60 @@ if TYPE_CHECKING:
 GRAD_REQS = ("write", "add", "null")
 _ADDING = ForkSafeLock()  # threads that share a parameter sum their gradients
 MIN_LARGE = 2**14  # elements of a gradient that is written before backward ends
-MAX_WAITING_BYTES = 1 << 23  # of large gradients that wait for each other, for fewer copies
+MAX_WAITING_BYTES = 1 << 23  # of large gradients that are collected and written together
 
 
 class Received(dict["Gradient", "Tensor | None"]):
-    """What hooks of leaves see in one backward; None for gradients that are written already."""
+    """Gradients that leaf hooks received in one backward. None for those already written."""
 
     __slots__ = ("large",)
 
     def __init__(self) -> None:
-        self.large: list[tuple[Gradient, Tensor]] = []  # those that the engine lets go
+        # Gradients that the engine no longer references.
+        self.large: list[tuple[Gradient, Tensor]] = []
 
     def add_large(self, record: Gradient, gradient: Tensor) -> None:
-        """Keep a large gradient until there are enough of them to be written together."""
+        """Collect large gradients, and write them together when their size reaches a limit."""
         self[record] = gradient
         self.large.append((record, gradient))
         if sum([g.nbytes for _, g in self.large]) >= MAX_WAITING_BYTES:
             self.write(self.large)
 
     def write(self, pairs: Sequence[tuple[Gradient, Tensor]]) -> None:
-        """Write some gradients now."""
+        """Write gradients immediately."""
         write_gradients(pairs)
         self.update(dict.fromkeys([record for record, _ in pairs]))
         self.large = [pair for pair in self.large if self[pair[0]] is not None]
 
 
 class Gradient(Source):
-    """Where backward writes an array's gradient, and how."""
+    """The destination of an array's gradient, and how backward writes it."""
 
     __slots__ = ("array", "fresh", "is_observed", "is_separate", "is_sparse", "req", "watcher")
 
     def __init__(self, array: NDArray | None, req: str) -> None:
         self.array, self.req = array, req
-        # Follows the gradient: `receive` sees what torch computes while backward continues with the
-        # rest, `note_written` follows when the gradient is in its array.
+        # Observes the gradient: `receive` is called during backward when torch has computed it,
+        # `note_written` when it is stored in its array.
         self.watcher: Any = None
         self.is_observed = False  # whether a hook of the leaf calls `receive`
         self.is_sparse = array is not None and array._dtype is None
-        # Whether it cannot be written together with others.
+        # Whether it has to be written separately.
         self.is_separate = array is not None and (
             self.is_sparse or not array._dtype.is_floating_point
         )
-        self.fresh = False  # True once backward wrote here; Trainer looks for stale gradients
+        self.fresh = False  # set by backward; Trainer checks it to find stale gradients
 
     def receive(self, gradient: Tensor | None) -> Tensor | None:
-        """Take a gradient before backward ends; a hook of the leaf.
+        """Leaf hook: receive a gradient during backward.
 
-        Large ones are written soon, a few at a time, and torch's memory is free for the next ones:
-        gradients that wait for the end of backward lie between those of activations, and 200 dense
-        layers need 1.7 times the memory. The engine goes on with zeros in their place. Small ones
-        wait, to be written together.
+        Large gradients are written soon, a few at a time, so that torch can reuse their memory.
+        Writing them at the end of backward fragments the memory: 200 dense layers need 1.7 times
+        as much. The engine continues with zeros instead. Small gradients are written together at
+        the end.
         """
         found = state.found
-        if found is None or gradient is None:  # `autograd.grad`, torch code; no gradient at all
+        if found is None or gradient is None:  # `autograd.grad` or torch code; or no gradient
             return None
         if self.watcher is not None:
             self.watcher.receive(gradient)
@@ -104,20 +105,20 @@ class Gradient(Source):
         return _zero_like(gradient).expand(gradient.shape)
 
     def can_be_written(self) -> bool:
-        """Return whether the array may change during backward: nothing else is on its memory."""
+        """Return whether the array can be written during backward: it does not share its memory."""
         return not self.is_separate and has_one_owner(plain(self.array))
 
     def take_accumulated(self, leaf: Tensor) -> None:
-        """Take what torch has accumulated in the leaf, as in a backward of torch code."""
+        """Take the gradient that torch accumulated in the leaf in a backward of torch code."""
         gradient, leaf.grad = leaf.grad, None
-        if gradient is None:  # an operator's rule gives this input no gradient: leave it alone
+        if gradient is None:  # the operator has no gradient for this input: do not write
             return
         if self.watcher is not None:
             self.watcher.receive(gradient)
         write_gradients([(self, gradient)])
 
     def write_separately(self, gradient: Tensor) -> None:
-        """Write a gradient into a sparse array, or one of integers."""
+        """Write a gradient into a sparse or integer array."""
         array = self.array
         if self.is_sparse:
             cast("BaseSparseNDArray", array)._receive_sparse(gradient, self.req)
@@ -131,7 +132,7 @@ class Gradient(Source):
             target.copy_(integers)
 
     def write_zeros(self) -> None:
-        """Write zeros: nothing came back to an array that has a part in the result."""
+        """Write zeros, for an array that contributes to the result but received no gradient."""
         self.fresh = True
         if self.req != "write":
             return
@@ -150,8 +151,12 @@ _ZEROS: dict[tuple[torch.dtype, torch.device], Tensor] = {}
 
 
 def _zero_like(tensor: Tensor) -> Tensor:
-    """Return a zero of a tensor's type and device; one for all, which nobody writes into."""
-    if type(tensor) is not Tensor or count_dispatch_modes():  # these take tensors of their own
+    """Return a scalar zero with the tensor's dtype and device.
+
+    It is cached and shared, so it must not be modified.
+    """
+    # Tensor subclasses and dispatch modes need tensors of their own type, so nothing is cached.
+    if type(tensor) is not Tensor or count_dispatch_modes():
         return tensor.new_zeros(())
     key = tensor.dtype, tensor.device
     zero = _ZEROS.get(key)
@@ -163,8 +168,8 @@ def _zero_like(tensor: Tensor) -> Tensor:
 def write_gradients(received: Iterable[tuple[Gradient, Tensor]]) -> None:
     """Write torch's gradients into the memory of their arrays.
 
-    Torch's tensors may be views of one another, of a head gradient or of a saved value, so they
-    are copied; all of one type at once, which takes a third of the time of single copies.
+    Torch's gradients may share memory with each other, a head gradient or a saved value, so they
+    are copied. All gradients of one dtype are copied at once, in a third of the time.
     """
     groups: dict[tuple[str, torch.dtype], tuple[list[Tensor], list[Tensor]]] = {}
     watched = []
@@ -198,7 +203,10 @@ def write_gradients(received: Iterable[tuple[Gradient, Tensor]]) -> None:
 
 
 def _with_memory(gradient: Tensor) -> Tensor:
-    """Return a gradient as an ordinary tensor: torch has sparse ones, and zeros without memory."""
+    """Convert a gradient to a dense, allocated tensor.
+
+    Autograd may also return sparse gradients and zero tensors without storage.
+    """
     if gradient.layout is not torch.strided:
         return gradient.to_dense()
     if is_zero_tensor(gradient):
@@ -213,7 +221,7 @@ class UnknownGradReq(InvalidValue, KeyError):
 
 
 def check_req(req: Any) -> str:
-    """Return a valid grad_req, or say which ones there are."""
+    """Validate `grad_req`. Raise an error that lists the valid values."""
     if req not in GRAD_REQS:
         raise UnknownGradReq(f"grad_req must be one of {', '.join(GRAD_REQS)}, got {req!r}.")
     return req
@@ -245,7 +253,7 @@ def attach(
 
 
 def add_leaf(array: NDArray, leaf: Tensor, record: Gradient) -> None:
-    """Make an array the leaf of graphs that a tensor represents."""
+    """Make an array a leaf of graphs, represented by the tensor `leaf`."""
     leaf.register_post_accumulate_grad_hook(record.take_accumulated)
     if leaf.numel() >= MIN_LARGE and not record.is_separate:
         _observe(record, leaf)
@@ -253,7 +261,7 @@ def add_leaf(array: NDArray, leaf: Tensor, record: Gradient) -> None:
 
 
 def watch(array: NDArray, watcher: Any) -> Gradient:
-    """Show the gradient of an array to a watcher, and return its record."""
+    """Let a watcher observe the gradient of an array. Return the record."""
     record, leaf = array._grad, graph_tensor(array)
     if leaf is not None:
         _observe(record, leaf)
@@ -262,7 +270,7 @@ def watch(array: NDArray, watcher: Any) -> Gradient:
 
 
 def _observe(record: Gradient, leaf: Tensor) -> None:
-    """Have a small gradient received before backward ends, as large ones always are."""
+    """Receive a small gradient during backward, as large ones always are."""
     if not record.is_observed:
         record.is_observed = True
         leaf.register_hook(record.receive)
@@ -270,9 +278,10 @@ def _observe(record: Gradient, leaf: Tensor) -> None:
 
 @contextmanager
 def running_user_code() -> Iterator[None]:
-    """Run code that a user wrote for backward: it sees the gradients that were found before.
+    """Run user-defined backward code.
 
-    What it differentiates itself is its own affair.
+    The gradients received so far are written first, so that the code can read them. A backward
+    inside of the code does not add to the received gradients.
     """
     found, state.found = state.found, None
     waiting = [(r, g) for r, g in (found or {}).items() if g is not None and r.can_be_written()]
@@ -285,12 +294,15 @@ def running_user_code() -> Iterator[None]:
 
 
 def _head_gradient(head: Tensor, gradient: Any, keeps_graph: bool = False) -> Tensor:
-    """Return the gradient to start from; one in a graph may stay in it."""
+    """Return the initial gradient.
+
+    If `keeps_graph`, a gradient that is part of a graph is not detached.
+    """
     if gradient is None:
         return _ones(head)
     if keeps_graph and (tracked := graph_tensor(gradient)) is not None:
         return tracked
-    grad = plain(gradient).data  # one more tensor on that memory: no gradient is written there
+    grad = plain(gradient).data  # a new tensor on this memory, detached from its graph
     if grad.numel() != head.numel():
         raise ShapeError(
             f"backward: a head gradient has shape {tuple(grad.shape)}, its output "
@@ -302,7 +314,7 @@ def _head_gradient(head: Tensor, gradient: Any, keeps_graph: bool = False) -> Te
 
 
 def recorded_node(array: NDArray) -> HistoryNode | None:
-    """Return the node of a recorded array, None for one that is in no graph."""
+    """Return the node of a recorded array, or None if it is in no graph."""
     member = array._member
     if member is not None and member.kind is CONSTANT:
         return member.node
@@ -314,7 +326,7 @@ def recorded_node(array: NDArray) -> HistoryNode | None:
 def _starts(
     heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | None
 ) -> tuple[list[NDArray], list[NDArray | None]]:
-    """Return the arrays to start from and their given gradients; constants start nothing."""
+    """Return the heads that are not constants, and their gradients."""
     if head_grads is None:
         head_grads = [None] * len(heads)
     if len(head_grads) != len(heads):
@@ -333,14 +345,14 @@ def _starts(
 
 
 def _session_of(heads: Sequence[NDArray]) -> Session:
-    """Return a session that has read all leaves behind some arrays."""
+    """Return a session that contains all leaves of the graphs of some arrays."""
     member = heads[0]._member if len(heads) == 1 else None
     if member is not None and member.session is not None:
         return member.session
     joint = Session()
     for head in heads:
         member = head._member
-        assert member is not None  # as `_starts` checked
+        assert member is not None  # checked by `_starts`
         if member.session is None:
             enter_leaf(member, joint)
         else:
@@ -355,7 +367,7 @@ def run_backward(
     head_grads: Sequence[NDArray | None] | None = None,
     retain_graph: bool = False,
 ) -> None:
-    """Write the gradients of the heads with respect to all leaves behind them."""
+    """Write the gradients of the heads with respect to all leaves of their graphs."""
     member = heads[0]._member if len(heads) == 1 and head_grads is None else None
     arrays: Sequence[NDArray] = heads
     if member is not None and member.kind is RECORDED and member.tensor is not None:
@@ -377,9 +389,12 @@ def run_backward(
 def _run_from(
     session: Any, heads: Sequence[Tensor], starts: Sequence[Tensor], retain_graph: bool
 ) -> Sequence[Gradient]:
-    """Run backward in a session's graph, write what it finds, and return which leaves it found."""
+    """Run backward in a session's graph and write the gradients.
+
+    Return the leaves that have one.
+    """
     keep, leaves = bool(retain_graph), session.leaves
-    if session.has_torch_leaves:  # the engine accumulates, as torch code expects, and hooks write
+    if session.has_torch_leaves:  # the engine accumulates, as torch code expects; hooks write
         before = [record for record in leaves if record.fresh]
         for record in before:
             record.fresh = False
@@ -436,7 +451,7 @@ def differentiate(
 
 
 def _continue_from(arrays: Sequence[NDArray], session: Session) -> None:
-    """Have a session know all leaves behind some arrays of other sessions."""
+    """Add all leaves of the graphs of arrays of other sessions to a session."""
     for array in arrays:
         member = array._member
         if member is None or member.tensor is None or member.session is session:
@@ -450,7 +465,7 @@ def _continue_from(arrays: Sequence[NDArray], session: Session) -> None:
 def _own(
     gradients: Sequence[Tensor | None], leaves: Sequence[Tensor], create_graph: bool
 ) -> list[Tensor]:
-    """Return gradients in memory of their own, zeros where torch found none."""
+    """Return copies of the gradients, and zeros for missing ones."""
     dense = [
         torch.zeros_like(v, requires_grad=False) if g is None else g
         for g, v in zip(gradients, leaves, strict=True)
@@ -461,11 +476,11 @@ def _own(
 
 
 class _RecordedGradient(torch.autograd.Function):
-    """A gradient as a function of the variables: those it does not depend on get zeros."""
+    """Identity on a gradient. In backward, the variables that it does not depend on get zeros."""
 
     @staticmethod
     def forward(ctx: Any, gradient: Tensor, *variables: Tensor) -> Tensor:
-        """Return the gradient in memory of its own."""
+        """Return a copy of the gradient."""
         ctx.save_for_backward(*variables)
         return _copy(gradient)
 
@@ -476,7 +491,10 @@ class _RecordedGradient(torch.autograd.Function):
 
 
 def _copy(gradient: Tensor) -> Tensor:
-    """Return a gradient in memory of its own; torch's may be that of another, or of a head's."""
+    """Copy a gradient.
+
+    Autograd may return a tensor that shares memory with another gradient or with a head gradient.
+    """
     if gradient.layout is not torch.strided:
         return gradient.clone()
     if is_zero_tensor(gradient):
@@ -501,7 +519,7 @@ def _members(variables: Sequence[NDArray]) -> list[Tensor]:
 def _check_reached(
     heads: Sequence[NDArray], variables: Sequence[NDArray], gradients: Sequence[Tensor | None]
 ) -> None:
-    """Raise if the heads do not depend on a variable; those that a gradient ends at have zeros."""
+    """Raise if the heads do not depend on a variable. Variables where gradients end have zeros."""
     for i, (variable, gradient) in enumerate(zip(variables, gradients, strict=True), 1):
         if gradient is None and not may_come_from(map(_history, heads), _history(variable)):
             raise MXNetError(
@@ -512,7 +530,7 @@ def _check_reached(
 
 
 def _history(array: NDArray) -> HistoryNode:
-    """Return the node of a recorded array; `UNKNOWN` where it has none."""
+    """Return the node of a recorded array, or `UNKNOWN` if it has none."""
     member = array._member
     return UNKNOWN if member is None else member.node
 

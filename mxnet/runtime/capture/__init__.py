@@ -1,1 +1,1 @@
-"""Training steps of small executors, run again as the kernels that torch ran in them."""
+"""Captured training steps of small executors, replayed as a list of torch kernels."""

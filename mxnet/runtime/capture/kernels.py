@@ -1,13 +1,13 @@
-"""A training step of a small graph as the kernels that torch ran in it, forward and backward.
+"""Captures the kernels that torch runs in a training step of a small graph.
 
-One step is watched below torch's autograd, and every kernel is written down with its arguments.
-From then on the list itself runs, as two Python functions without loops: the same kernels in the
-same order, so the same bits, but no graph is built and none is walked. In a chain of small
-operators that is most of the time.
+One step is recorded below torch's autograd: every kernel with its arguments. Later steps run this
+list as two Python functions without loops. The same kernels run in the same order, so results are
+equal bit for bit, but torch neither builds nor traverses a graph. For chains of small operators,
+that saves most of the time.
 
-Nothing is captured that a list cannot repeat: values that reach Python (`Tensor.item`), kernels
-that are not known to make the same calls each time (`Facts.repeatable`), steps that would hold much
-memory while they are watched. Such steps run as ever.
+Steps that a list cannot repeat are not captured: values reach Python (`Tensor.item`), kernels may
+make different calls each time (`Facts.repeatable`), or the capture would hold much memory. Such
+steps run normally.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from torch.overrides import TorchFunctionMode
 
 from ...torch_private import KernelWatcher, find_functions, schema_of
 
-MAX_BYTES = 2**24  # of all results of one step: with larger arrays Python is not what takes long
+MAX_BYTES = 2**24  # of all results of one step: for larger arrays, the overhead of Python is small
 MAX_CALLS = 50_000
-ATTEMPTS = (2, 8, 32)  # after so many steps: kernels that check their first inputs may stop
+ATTEMPTS = (2, 8, 32)  # steps to capture at: some kernels only check their first inputs
 # Calls that read values on the host; other reads are kernels.
 _READS = frozenset(
     {
@@ -41,17 +41,17 @@ Function = Callable[..., Any]
 
 
 class Call(NamedTuple):
-    """One kernel that ran."""
+    """A kernel call."""
 
     kernel: Any
-    function: Function  # a shorter way to it
+    function: Function  # the fastest Python function that calls the kernel
     args: tuple
     kwargs: dict[str, Any]
     results: Any
 
     @property
     def written(self) -> Iterator[Any]:
-        """The arguments that it writes into."""
+        """The arguments that the kernel writes into."""
         for position, argument in enumerate(schema_of(self.kernel).arguments):
             if argument.alias_info is not None and argument.alias_info.is_write:
                 is_given = position < len(self.args)
@@ -59,7 +59,7 @@ class Call(NamedTuple):
 
 
 class Capture:
-    """The kernels of a watched step; `calls` is None once it cannot be repeated."""
+    """The kernels of a captured step. `calls` is None if the step cannot be repeated."""
 
     def __init__(self) -> None:
         self.calls: list[Call] | None = []
@@ -72,12 +72,12 @@ class Capture:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Write down what this thread runs."""
+        """Record the kernels that this thread runs."""
         with _Reads(self), _Kernels(self):
             yield
 
     def add(self, call: Call) -> None:
-        """Write down one call."""
+        """Record one call."""
         if self.calls is None:
             return None
         for result in flat(call.results):
@@ -95,7 +95,7 @@ class Capture:
 
 
 class _Reads(TorchFunctionMode):
-    """Notices Python code that looks at values."""
+    """Detects Python code that reads values."""
 
     def __init__(self, capture: Capture) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class _Reads(TorchFunctionMode):
 
 
 class _Kernels(KernelWatcher):
-    """Writes down the kernels that run."""
+    """Records the kernels that run."""
 
     def __init__(self, capture: Capture) -> None:
         super().__init__()
@@ -125,18 +125,18 @@ class _Kernels(KernelWatcher):
         try:
             function, results = _run_shortest(func, args, kwargs)
         except Exception:
-            self._capture.refuse()  # what follows depends on values: a label out of range
+            self._capture.refuse()  # the kernels depend on values, such as a label out of range
             raise
         self._capture.add(Call(func, function, args, kwargs, results))
         return results
 
 
 class _OtherKernel(Exception):
-    """A Python function of torch calls another kernel than expected."""
+    """Raised if a Python function of torch calls another kernel than expected."""
 
 
 class _Expect(KernelWatcher):
-    """Runs one kernel, and refuses to run any other."""
+    """Runs one kernel, and raises for any other."""
 
     def __init__(self, expected: Any, args: tuple, kwargs: dict[str, Any]) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ class _Expect(KernelWatcher):
 
 
 def _are_same(first: Any, second: Any) -> bool:
-    """Return whether two arguments are the same tensors and equal values of the same types."""
+    """Return whether two arguments are identical tensors, or equal values of the same type."""
     if isinstance(first, Tensor) or isinstance(second, Tensor):
         return first is second
     if isinstance(first, list | tuple) and isinstance(second, list | tuple):
@@ -162,10 +162,10 @@ def _are_same(first: Any, second: Any) -> bool:
 
 
 def _run_shortest(func: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Function, Any]:
-    """Return torch's quickest Python function for a kernel, and what it makes of the arguments.
+    """Run a kernel. Return torch's fastest Python function for it, and the result.
 
-    `torch.add` reads its arguments in half the time of ``torch.ops.aten.add.Tensor``. It is taken
-    if it calls that very kernel with these very arguments.
+    `torch.add` parses its arguments in half the time of ``torch.ops.aten.add.Tensor``. It is used
+    if it calls the same kernel with the same arguments.
     """
     *functions, own = find_functions(func)
     for function in functions:

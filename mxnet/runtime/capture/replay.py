@@ -1,4 +1,4 @@
-"""When an executor's training step is captured, and how captured steps run; see `capture`."""
+"""Decides when an executor's training step is captured, and replays captured steps."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from ..program import Program
 from .kernels import ATTEMPTS, Capture
 from .step import Functions, compile_step
 
-# What a forward returns: the heads, and those that have gradients, None for the others.
+# Results of a forward: the heads, and the same list with None for heads without gradients.
 Forward = tuple[list[Tensor], list[Tensor | None]]
 
 
 class _CapturedStep(NamedTuple):
-    """The functions of a step, and what they were captured with."""
+    """The functions of a captured step, and the conditions under which they are valid."""
 
     functions: Functions
-    inputs: Sequence[Tensor]  # the memory of the variables; a step on other tensors is another one
+    inputs: Sequence[Tensor]  # the memory of the variables; other tensors need a new capture
     has_gradient: list[bool]  # for each head
     starts: list[int]  # the heads from which backward starts
-    uses_np_shape: bool  # kernels may ask for it
+    uses_np_shape: bool  # kernels may read it
 
 
 class Repetition:
-    """The training steps of one executor: counted, captured at last, then repeated."""
+    """The training steps of one executor, which are counted, then captured, then replayed."""
 
     def __init__(self) -> None:
         self._is_possible: bool | None = None
         self._steps = 0  # with a backward
         self._attempts = list(ATTEMPTS if can_capture else ())
         self._step: _CapturedStep | None = None
-        self._saved: list[Tensor] | None = None  # what backward of a repeated step needs
+        self._saved: list[Tensor] | None = None  # saved for backward of a replayed step
         self._capture: Capture | None = None  # of the present step
         self._uses_np_shape = False  # of the present step
-        self._feed: Sequence[Tensor] = ()  # what it was run on
+        self._feed: Sequence[Tensor] = ()  # inputs of the present step
         self._inputs: Sequence[Tensor] = ()  # their memory
         self._heads: Sequence[Tensor] = ()
 
@@ -59,7 +59,7 @@ class Repetition:
         self._feed = self._inputs = self._heads = ()
 
     def consider(self, program: Program | BackendProgram) -> None:
-        """Determine once whether the steps of a program can be captured at all."""
+        """Determine once whether the steps of a program can be captured."""
         if self._is_possible is None:
             self._is_possible = isinstance(program, Program) and program.is_repeatable
 
@@ -95,7 +95,7 @@ class Repetition:
     def watch_forward(
         self, feed: Sequence[Tensor], inputs: Sequence[Tensor], run: Callable[[], list]
     ) -> list:
-        """Return the heads of a forward; capture it if it is due.
+        """Return the heads of a forward. Capture it if a capture is due.
 
         `feed` are the tensors that represent `inputs`, the memory of the variables.
         """
@@ -117,7 +117,7 @@ class Repetition:
         return capture.watching()
 
     def finish(self, starts: Mapping[int, Tensor], gradients: Sequence[Tensor | None]) -> None:
-        """Count a step, and compile the one that was watched."""
+        """Count a step. Compile it if it was captured."""
         self._steps += 1
         if self._capture is not None and is_np_shape() is self._uses_np_shape:
             heads, begin = self._heads, list(starts.values())
@@ -131,17 +131,17 @@ class Repetition:
 
     @property
     def is_repeated(self) -> bool:
-        """Whether the last forward was a repeated one."""
+        """Whether the last forward replayed a captured step."""
         return self._saved is not None
 
     def can_start(self, starts: Mapping[int, Tensor]) -> bool:
-        """Return whether the backward of a repeated step may begin with these gradients."""
+        """Return whether a captured backward can start from these gradients."""
         if self._step is None or list(starts) != self._step.starts:
             return False
         return all(gradient.is_contiguous() for gradient in starts.values())
 
     def backward(self, starts: Mapping[int, Tensor]) -> Sequence[Tensor | None]:
-        """Return the gradients of a repeated step."""
+        """Return the gradients of a replayed step."""
         assert self._step is not None and self._saved is not None
         saved, self._saved = self._saved, None
         grad_mode = torch.is_grad_enabled()

@@ -1,4 +1,4 @@
-"""Captured kernels as two Python functions, forward and backward; see `capture`."""
+"""Compiles captured kernels to two Python functions, forward and backward."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TRANSPOSE = torch.ops.aten.t.default
 
 
 class Unrepeatable(Exception):
-    """A captured step has something that a list of calls cannot repeat."""
+    """Raised if a list of calls cannot repeat a captured step."""
 
 
 class Line(NamedTuple):
@@ -41,20 +41,20 @@ class Functions(NamedTuple):
 
 
 class Writer:
-    """Names tensors by identity, and writes calls as lines."""
+    """Names tensors by identity, and writes calls as source lines."""
 
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
         self.globals: dict[str, Any] = {}
-        self._owners: list[Tensor] = []  # so that no other tensor gets their identity
+        self._owners: list[Tensor] = []  # keeps references, so that ids are not reused
         self._storages: set[int] = set()
         self._constants: set[int] = set()
         self._aliased: set[str] = set()
-        self._transposed: dict[str, str] = {}  # names of matrices by those of their transposes
+        self._transposed: dict[str, str] = {}  # names of matrices, by the names of their transposes
         self._reshaped: set[str] = set()
 
     def define(self, tensor: Tensor) -> str:
-        """Return the name of a tensor; a new one if it has none."""
+        """Return the name of a tensor. Create one if needed."""
         name = self.names.get(id(tensor))
         if name is None:
             name = f"v{len(self._owners)}"
@@ -112,14 +112,14 @@ class Writer:
         self._name(tensor, name)
 
     def _check_constant(self, tensor: Tensor) -> None:
-        """Refuse tensors that are other views of known memory, which were made unseen."""
+        """Raise for unknown views of known memory: their creation was not captured."""
         if id(tensor) in self._constants:
             return
         if tensor.untyped_storage().data_ptr() in self._storages:
             raise Unrepeatable("a view was made unseen")
 
     def _fold(self, results: Any) -> None:
-        """Take what is made of constants alone as a constant."""
+        """Treat results computed only from constants as constants."""
         for result in flat(results):
             if result is not None:
                 self._constants.add(id(result))
@@ -135,9 +135,9 @@ class Writer:
         return self._global(value)
 
     def _global(self, value: Any) -> str:
-        """Return the name of something that is the same in every step."""
+        """Return the name of a value that is the same in every step."""
         name = f"g{id(value)}"
-        self.globals[name] = value  # which keeps it, and so its identity
+        self.globals[name] = value  # keep a reference, so that its id is not reused
         return name
 
 
@@ -213,7 +213,7 @@ def _known(writer: Writer, tensor: Tensor) -> str:
 
 
 def _with_deletions(lines: Sequence[Line], needed: set[str]) -> list[str]:
-    """Return the text of lines; what nothing reads afterward is deleted at once."""
+    """Return the source lines. Variables are deleted after their last use."""
     texts: list[str] = []
     seen = set(needed)
     for line in reversed(lines):

@@ -22,7 +22,7 @@ __all__ = [
     "multi_mp_lamb_update",
 ]
 
-# What symbols have of these updates.
+# The updates that symbols provide.
 SYMBOLIC = ("adamw_update", "mp_adamw_update")
 
 

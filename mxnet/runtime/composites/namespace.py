@@ -14,7 +14,7 @@ from ...ops.documentation import COMMON, FOLDERS, complete
 
 _OF_SAMPLES = " An array gives samples for each of its elements."
 
-# What parameters mean, where all composites agree.
+# Descriptions of parameters that all composites share.
 GLOSSARY = {
     **FOLDERS["training"],
     # distributions
@@ -118,7 +118,7 @@ def bind(
     values: dict[str, Any] = {"_function": composite, "_space": F}
     declared, passed = [], ["_space"]
     keyword_only = False
-    by_keyword = False  # what follows an omitted parameter
+    by_keyword = False  # True for parameters after an omitted one
     for p in every:
         if p.name in omit:
             by_keyword = True
@@ -160,7 +160,7 @@ def _docstring(
     omit: tuple[str, ...],
     glossary: Mapping[str, str],
 ) -> str:
-    """Return the complete docstring, made once for arrays and symbols."""
+    """Return the complete docstring, created once for arrays and symbols."""
     key = (composite, omit)
     if key not in _docstrings:
         _docstrings[key] = complete(composite.__doc__ or "", parameters, glossary, COMMON)

@@ -34,7 +34,7 @@ def _draw(
     out: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """Call the operator for numbers or the one for arrays, with what was given."""
+    """Call the operator for numbers or the one for arrays, with the given arguments."""
     values = list(parameters.values())
     takes_arrays = _check_parameters(F, values)
     if dtype is not _Null and dtype is not None:
@@ -53,7 +53,7 @@ def _draw(
 
 
 def _check_parameters(F: OperatorNamespace, values: list[Any]) -> bool:
-    """Return whether the parameters are arrays; refuse other things, and a mixture."""
+    """Return whether the parameters are arrays. Raise for other types and for mixtures."""
     kind = F.array_class.__name__
     for value in values:
         if not F.is_array(value) and not isinstance(value, numeric_types):

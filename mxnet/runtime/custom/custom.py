@@ -1,4 +1,4 @@
-"""What users write: `CustomOpProp` describes an operator, `CustomOp` computes it."""
+"""The base classes of user-defined operators: `CustomOpProp` and `CustomOp`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...context import Context
 from ...error import MXNetError, did_you_mean
 from ...ndarray import NDArray
 
-props: dict[str, Callable[..., CustomOpProp]] = {}  # by the name that ``op_type=`` asks for
+props: dict[str, Callable[..., CustomOpProp]] = {}  # by the name passed as ``op_type=``
 
 
 class CustomOp:
@@ -77,7 +77,7 @@ class CustomOp:
         """
 
     def assign(self, dst: NDArray, req: str, src: Any) -> None:
-        """Put a result into an array as `req` asks: write it, add it, or leave the array alone.
+        """Write a result into an array, add it, or do nothing, according to `req`.
 
         Parameters
         ----------
@@ -117,7 +117,9 @@ class CustomOpProp:
         self.need_top_grad_ = need_top_grad
 
     def infer_shape(self, in_shape: list) -> tuple[list, list, list]:
-        """Return shapes of inputs, outputs and auxiliary states; by default all like the first.
+        """Return shapes of inputs, outputs and auxiliary states.
+
+        By default all equal the first input's.
 
         Parameters
         ----------
@@ -127,7 +129,9 @@ class CustomOpProp:
         return in_shape, [in_shape[0]] * len(self.list_outputs()), []
 
     def infer_type(self, in_type: list) -> tuple[list, list, list]:
-        """Return dtypes of inputs, outputs and auxiliary states; by default all like the first.
+        """Return dtypes of inputs, outputs and auxiliary states.
+
+        By default all equal the first input's.
 
         Parameters
         ----------
@@ -227,7 +231,7 @@ class CustomOpProp:
 
 
 def register(reg_name: str) -> Callable[[type[CustomOpProp]], type[CustomOpProp]]:
-    """Register a `CustomOpProp` class under the name that ``op_type=`` asks for.
+    """Register a `CustomOpProp` class under the name to pass as ``op_type=``.
 
     Parameters
     ----------
@@ -270,7 +274,7 @@ def _prop(op_type: str, arguments: tuple[tuple[str, str], ...]) -> CustomOpProp:
 
 
 def prop_of(attrs: dict[str, Any]) -> CustomOpProp:
-    """Return the description of a use of `Custom`; equal uses share it."""
+    """Return the `CustomOpProp` for these attributes. Equal attributes share one object."""
     free = {k: v for k, v in attrs.items() if k not in ("op_type", "run")}
     return _prop(attrs["op_type"], tuple(free.items()))
 
@@ -283,7 +287,7 @@ _CALLED_BY_NAME = {
 
 
 def in_user_code(op_type: str, where: str, error: Exception) -> MXNetError:
-    """Return an exception of the user's code with the operator and the method named."""
+    """Return an exception of user code, with the operator and the method in its message."""
     if isinstance(error, MXNetError):
         return error
     message = f"Error in custom operator {op_type!r}, {where}: {type(error).__name__}: {error}"

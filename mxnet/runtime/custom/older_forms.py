@@ -16,7 +16,7 @@ _numbers = itertools.count()
 
 
 class PythonOp:
-    """Base of `NumpyOp` and `NDArrayOp`: an object that is the operator and its description.
+    """Base of `NumpyOp` and `NDArrayOp`: one object defines and describes the operator.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ class PythonOp:
 
     @staticmethod
     def _converted(arrays: list[NDArray]) -> list:
-        """Return the arrays as `forward` and `backward` want them."""
+        """Convert the arrays to the type that `forward` and `backward` take."""
         return arrays
 
 
 class NumpyOp(PythonOp):
-    """An operator on NumPy arrays, which are to be filled in place.
+    """An operator on NumPy arrays. It writes its results in place.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class NumpyOp(PythonOp):
 
 
 class NDArrayOp(PythonOp):
-    """An operator on NDArrays, which are to be filled in place.
+    """An operator on NDArrays. It writes its results in place.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class _LegacyProp(CustomOpProp):
         self.list_outputs = owner.list_outputs
 
     def infer_shape(self, in_shape: list) -> tuple[list, list, list]:
-        """Ask the older operator, which knows no auxiliary states."""
+        """Infer shapes with the legacy operator, which has no auxiliary states."""
         inputs, outputs = self._owner.infer_shape(in_shape)
         return inputs, outputs, []
 

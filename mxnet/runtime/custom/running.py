@@ -1,4 +1,4 @@
-"""The operator `Custom`: runs what users wrote, in torch's graph and in ours."""
+"""The operator `Custom`: runs user-defined operators in torch's graph and in ours."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from ..recording import state
 from .custom import CustomOp, CustomOpProp, in_user_code, prop_of
 
 CONTIGUOUS = torch.contiguous_format
-MAX_OPERATORS = 1024  # objects that one use of a custom operator keeps, for each shape
-PURE_PYTHON = "pure_python"  # profiles show the user's own code as `MyOp::pure_python`
+MAX_OPERATORS = 1024  # cached `CustomOp` objects per kernel, one for each shape
+PURE_PYTHON = "pure_python"  # name of user code in profiles: `MyOp::pure_python`
 
 
 def reads_head_gradients(prop: CustomOpProp) -> bool:
@@ -40,27 +40,33 @@ def reads_head_gradients(prop: CustomOpProp) -> bool:
 
 
 class _CustomOperator(Op):
-    """The operator `Custom`: what it takes and gives depends on the class behind ``op_type``."""
+    """The operator `Custom`.
+
+    Its inputs and outputs depend on the class registered as ``op_type``.
+    """
 
     def aux_names(self, attrs: dict | None = None) -> list[str]:
-        """Return the auxiliary states that the prop lists."""
+        """Return the names of the auxiliary states declared by the `CustomOpProp`."""
         return [] if attrs is None else list(prop_of(attrs).list_auxiliary_states())
 
     def writes_into(self, name: str | None) -> bool:
-        """Return True: users' code may write into any input."""
+        """Return True: user code may write into any input."""
         return True
 
     def needs_head_gradient(self, attrs: dict) -> bool:
-        """Return what the prop says its backward depends on."""
+        """Return whether backward depends on the gradients of the outputs."""
         return reads_head_gradients(prop_of(attrs))
 
     def instantiate(self, attrs: dict, subgraphs: Sequence = ()) -> Callable:
-        """Return a kernel that keeps its own `CustomOp` from call to call."""
+        """Return a kernel that reuses its own `CustomOp` in all calls."""
         return _CustomKernel(prop_of(attrs), attrs["op_type"])
 
 
 class _CustomKernel:
-    """Runs one use of a custom operator; shapes and devices seen before keep their object."""
+    """Runs a custom operator.
+
+    It keeps one `CustomOp` for each combination of shapes and devices.
+    """
 
     def __init__(self, prop: CustomOpProp, op_type: str) -> None:
         self.prop, self.op_type = prop, op_type
@@ -79,7 +85,7 @@ class _CustomKernel:
         return outs[0] if len(outs) == 1 else outs
 
     def operator_for(self, inputs: Sequence[Tensor]) -> CustomOp:
-        """Return the object that computes for inputs like these."""
+        """Return the `CustomOp` for the shapes and devices of these inputs."""
         ctx = context_of(inputs[0]) if inputs else Context("cpu")
         key = (str(ctx), *((t.shape, t.dtype) for t in inputs))
         operator = self._made.get(key)
@@ -91,7 +97,7 @@ class _CustomKernel:
         return operator
 
     def guard(self, where: str, function: Callable, *args: Any, **kwargs: Any) -> Any:
-        """Call the user's code outside recording; its exceptions keep their traceback."""
+        """Call user code outside of recording. Its exceptions keep their traceback."""
         session, state.session = state.session, None
         name = f"_backward_{self.op_type}" if where == "backward" else self.op_type
         outer, state.custom_operator = state.custom_operator, name
@@ -107,7 +113,7 @@ class _CustomKernel:
             state.session, state.custom_operator = session, outer
 
     def outputs_for(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Return empty outputs of the shapes and types that the prop infers."""
+        """Return empty outputs with the inferred shapes and types."""
         shapes = _ask_shapes(self.prop, [tuple(t.shape) for t in inputs])
         types = self.prop.infer_type([dtypes.to_numpy(t.dtype) for t in inputs])[1]
         device = inputs[0].device if inputs else torch.device("cpu")
@@ -118,7 +124,7 @@ class _CustomKernel:
 
 
 class _Bridge(torch.autograd.Function):
-    """Puts a custom operator into torch's graph."""
+    """Connects a custom operator to torch's graph."""
 
     @staticmethod
     def forward(ctx: Any, kernel: _CustomKernel, training: bool, *tensors: Tensor) -> tuple:
@@ -169,8 +175,8 @@ class _Bridge(torch.autograd.Function):
 def _wrap(tensors: Sequence[Tensor]) -> list[NDArray]:
     """Return arrays on the memory of tensors, which the user's code may write into.
 
-    `data` has a version counter of its own: backward reads what stands in memory, as in MXNet,
-    so a write must not invalidate what operators before have saved.
+    `data` has a version counter of its own: as in MXNet, backward reads the current values, so a
+    write must not invalidate tensors that earlier operators have saved.
     """
     cls = ndarray if is_np_array() else NDArray
     for tensor in tensors:
@@ -179,7 +185,7 @@ def _wrap(tensors: Sequence[Tensor]) -> list[NDArray]:
 
 
 class _Told(NamedTuple):
-    """Shapes as a prop infers them."""
+    """Shapes inferred by a `CustomOpProp`."""
 
     inputs: list
     outputs: list
@@ -187,7 +193,7 @@ class _Told(NamedTuple):
 
 
 def _ask_shapes(prop: CustomOpProp, shapes: Sequence[tuple | None]) -> _Told:
-    """Ask a prop for shapes; unknown ones go in as [] with 0 for unknown sizes, as MXNet has it."""
+    """Call `infer_shape`. Unknown shapes are passed as [] and unknown sizes as 0, as in MXNet."""
     sizes = [[] if s is None else [max(n, 0) for n in s] for s in shapes]
     inferred = prop.infer_shape(sizes)
     if not 2 <= len(inferred) <= 3:
@@ -224,7 +230,7 @@ def _partial(shape: Sequence[int]) -> tuple[int, ...] | None:
 
 
 class _CustomTypes(TypePattern):
-    """Dtypes as the prop infers them, once its inputs are known."""
+    """Infers dtypes by the `CustomOpProp` when the inputs are known."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
         prop = prop_of(attrs)
@@ -266,7 +272,7 @@ _custom_op = op(
     ],
     shape=_custom_shapes,
     cls=_CustomOperator,
-    random=True,  # user code may draw
+    random=True,  # user code may draw random numbers
     precision="full",
 )(_custom)
 _custom_op.has_aux = True
