@@ -303,7 +303,7 @@ class Executor:
 
     @property
     def compiled(self) -> Compiled:
-        """The graph that the last `forward` ran (inference before the first), as a report."""
+        """A report of the graph of the last `forward`, or of inference before the first."""
         return Compiled(self._function.program())
 
     def debug_str(self) -> str:

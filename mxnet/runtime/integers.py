@@ -1,8 +1,8 @@
-"""Gradients of integers, which torch does not have.
+"""Gradients of integer arrays, which torch does not support.
 
-In a recorded graph an integer array is represented by a float64 tensor without memory of its own:
-torch carries gradients through it, while operators read the integers. The gradient of an operator
-is that of its kernel at the same values in float64, truncated to an integer as in MXNet.
+In a recorded graph, a float64 tensor without storage represents an integer array. Torch propagates
+gradients through this tensor, while operators read the integers. The gradient of an operator is
+the gradient of its kernel at the same values in float64, truncated to integers as in MXNet.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _without_memory(like: Tensor) -> Tensor:
 
 
 def truncate(gradient: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return a gradient as integers: fractions are dropped, what does not fit wraps around.
+    """Convert a gradient to integers: truncate fractions, and wrap values out of range.
 
     >>> truncate(torch.tensor([-1.7, 300.2]), torch.uint8)
     tensor([255,  44], dtype=torch.uint8)
@@ -58,7 +58,7 @@ def run_on_integers(
     cls: type[NDArray],
     ctx: Context | None,
 ) -> Any:
-    """Run an operator on arrays of which some are, or become, integers in a graph."""
+    """Run an operator on arrays, if some inputs or results are integers in a graph."""
     values = [None if a is None else plain(a) for a in inputs]
     members = [_member_now(a) for a in inputs]
     with torch.no_grad():
@@ -72,7 +72,7 @@ def run_on_integers(
 
 
 def derive(array: ArrayT, function: Callable[[Tensor], Tensor]) -> ArrayT:
-    """Return the view or copy that a function of torch makes of an array, in its graph."""
+    """Apply a torch function that returns a view or a copy to an array, in the array's graph."""
     if not (state.recording and is_stand_in(array)):
         return wrap(type(array), function(current(array)), array._ctx)
     value, member = plain(array), _member_now(array)
@@ -85,7 +85,7 @@ def derive(array: ArrayT, function: Callable[[Tensor], Tensor]) -> ArrayT:
 def _record_integers(
     call: _IntegerCall, members: list[Tensor | None], arrays: list[NDArray]
 ) -> None:
-    """Attach arrays to the graph, as results of a call."""
+    """Add arrays to the graph as results of a call."""
     results = [plain(a) for a in arrays]
     tracked_results = _IntegerStep.apply(call, results, *members)
     for array, tracked in zip(arrays, tracked_results, strict=True):
@@ -95,14 +95,14 @@ def _record_integers(
 
 
 def _member_now(array: NDArray | None) -> Tensor | None:
-    """Return what represents an array in the graph of the present session, if it is in one."""
+    """Return the tensor that represents an array in the current session's graph, or None."""
     if array is None or graph_tensor(array) is None:
         return None
     return None if is_constant_now(array, state.session) else graph_tensor(array)
 
 
 class _IntegerCall:
-    """A kernel with the values it ran on, to be differentiated later."""
+    """A kernel and its input values, saved for backward."""
 
     def __init__(
         self, kernel: Callable, values: Sequence[Tensor | None], attrs: Mapping, facts: Facts
@@ -110,7 +110,7 @@ class _IntegerCall:
         self.kernel, self.values, self.attrs, self.facts = kernel, values, attrs, facts
 
     def gradients(self, needed: Sequence[bool], grads: Sequence[Tensor]) -> list[Tensor | None]:
-        """Return the gradients of the wanted inputs; None of those that have none."""
+        """Return the gradients of the requested inputs, or None for inputs without a gradient."""
         if self.facts.straight_through:
             return [_as_gradient(grads[0], value) for value in self.values]
         if self.facts.zero_for_integers:
@@ -141,10 +141,10 @@ class _IntegerCall:
         return [_as_gradient(by_index.get(n), value) for n, value in enumerate(self.values)]
 
     def _rerun(self, needed: Sequence[bool]) -> tuple[Sequence[Tensor | None], Sequence[Tensor]]:
-        """Run the kernel again, on inputs that torch can differentiate, and return both.
+        """Rerun the kernel on differentiable inputs. Return these inputs and the outputs.
 
-        Some kernels need their integers, such as lengths and indices: only the other inputs have
-        gradients then. Operators of integers alone have none.
+        Some inputs have to be integers, such as lengths and indices: then only the other inputs
+        have gradients. Both lists are empty if the kernel supports neither.
         """
         for converts, attrs in ((True, _differentiable_attrs(self.attrs)), (False, self.attrs)):
             inputs = [
@@ -173,7 +173,7 @@ def _differentiable(value: Tensor | None, requires_grad: bool, converts: bool) -
 
 
 def _differentiable_attrs(attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return attributes that ask for floating point where they asked for integers."""
+    """Return the attributes with float64 in place of integer dtypes."""
     return {
         name: torch.float64
         if isinstance(value, torch.dtype) and not value.is_floating_point
@@ -191,7 +191,7 @@ def _as_gradient(gradient: Tensor | None, value: Tensor | None) -> Tensor | None
 
 
 class _IntegerStep(torch.autograd.Function):
-    """One operator of a graph that has integers among its inputs or outputs."""
+    """An operator of a graph with integer inputs or outputs."""
 
     @staticmethod
     def forward(

@@ -1,7 +1,7 @@
-"""What monitors and hooks see: every result (perhaps every input), and the gradients of backward.
+"""Shows results, inputs and gradients to monitors and hooks.
 
-Rows come in MXNet's order and under its names. For gradients each node gets inputs of its own,
-views of what it reads, so that torch shows what flows into each of them and not only their sum.
+Rows have MXNet's order and names. To show gradients, each node reads its own views of its inputs,
+so that torch computes the gradient for each of them, and not only their sum.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Callback = Callable[[bytes, bytes, NDArray], None]
 def run_revealed(
     node: Node, tensors: Tensors, attrs: Attrs, proceed: Proceed
 ) -> tuple[tuple[Tensor, ...], list[str]]:
-    """Run a node with its hidden outputs switched on; return the results and the hidden names."""
+    """Run a node with its hidden outputs enabled. Return the results and the hidden names."""
     switch, hidden = hidden_rows(node)
     if hidden and switch is None:
         output = node.operator.variants["hidden_outputs"](attrs)(*tensors)
@@ -43,16 +43,16 @@ def run_revealed(
 
 
 class OpHook(Interpreter):
-    """Calls ``callback(name, operator, array)`` for every result, perhaps every input too."""
+    """Calls ``callback(name, operator, array)`` for every result (and input, if `inputs_too`)."""
 
     def __init__(self, callback: Callback, inputs_too: bool, graph: Graph) -> None:
         self._callback, self._inputs_too = callback, inputs_too
         inputs = [entry for node in graph.nodes for entry in node.inputs]
-        # MXNet shows no outputs that nobody reads
+        # MXNet does not report unused outputs
         self._used = {(entry.node.name, entry.index) for entry in [*inputs, *graph.heads]}
 
     def run_node(self, node: Node, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
-        """Run a node and show what goes in and comes out."""
+        """Run a node and show its inputs and results."""
         if self._inputs_too:
             present = [t for t in tensors if t is not None]
             for label, value in zip(input_rows(node), present, strict=True):
@@ -79,7 +79,7 @@ Show = Callable[[str, Tensor], None]
 
 
 class Watcher(Interpreter):
-    """Shows one run of a program, and remembers what backward needs to show itself."""
+    """Shows the results of one run, and keeps the views whose gradients backward shows."""
 
     def __init__(self, show: Show, inputs_too: bool, silent: bool = False) -> None:
         self._show, self._inputs_too, self._silent = show, inputs_too, silent
@@ -87,7 +87,7 @@ class Watcher(Interpreter):
         self._unwanted: dict[Node, list[tuple[int, Tensor]]] = {}
 
     def run_node(self, node: Node, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
-        """Run a node with its hidden outputs switched on, and show what goes in and comes out."""
+        """Run a node with its hidden outputs enabled, and show its inputs and results."""
         if self._inputs_too and not self._silent:
             self._show_inputs(node, [t for t in tensors if t is not None])
         results, hidden = run_revealed(node, self._split(node, tensors), attrs, proceed)
@@ -103,7 +103,7 @@ class Watcher(Interpreter):
             self._show(name, value)
 
     def _split(self, node: Node, tensors: Tensors) -> Tensors:
-        """Give a node its own view of each input whose gradient is asked for."""
+        """Give a node its own view of each input that requires a gradient."""
         if not torch.is_grad_enabled():
             return tensors
         views, position, unwanted = list(tensors), 0, []
@@ -120,7 +120,7 @@ class Watcher(Interpreter):
 
     @property
     def views(self) -> tuple[Tensor, ...]:
-        """The tensors whose gradients `show_gradients` takes."""
+        """The tensors whose gradients are passed to `show_gradients`."""
         return tuple(self._views.values())
 
     def show_gradients(
@@ -130,17 +130,17 @@ class Watcher(Interpreter):
         head_grads: Mapping[int, Tensor],
         gradients: Sequence[Tensor | None],
     ) -> None:
-        """Show the gradients that backward found for `views`.
+        """Show the gradients that backward computed for `views`.
 
-        `starts` are the variables whose gradients were asked for, `head_grads` what was given for
-        outputs, by their number.
+        `starts` are the variables whose gradients were requested. `head_grads` are the head
+        gradients, keyed by output index.
         """
         grads = dict(zip(self._views, gradients, strict=True))
         reached = {node for (node, _), g in grads.items() if g is not None}
         for (node, i), grad in grads.items():
             if grad is None and node in reached:  # such as a label's
                 grads[node, i] = torch.zeros_like(self._views[node, i])
-        # MXNet also shows the memory of gradients that an operator was not asked for.
+        # MXNet also shows the memory of gradients that were not requested from an operator.
         unwanted = {
             (node, i): torch.zeros_like(tensor)
             for node in reached
@@ -180,7 +180,7 @@ class _Backward:
     def rows(self, starts: Sequence[Node]) -> Iterator[tuple[str, Tensor]]:
         """Return names and values."""
         done: set[tuple] = set()
-        # Sparse inputs have no views: what only they lead to comes at the end.
+        # Sparse inputs have no views: nodes that only they lead to come last.
         first = [("sum", start, 0) for start in starts]
         for begin in (*first, *(("node", n) for n in self._shown)):
             stack = [(begin, False)]

@@ -1,9 +1,8 @@
 """oneDNN's graph compiler as an engine: ``net.hybridize(backend="onednn_graph")``.
 
-The plain kernels of a graph are traced by TorchScript with copies of the parameters. oneDNN then
-compiles parts of it as a whole: one call where our own kernels take several, in orders of memory
-that it chooses. Nothing but torch is needed. Torch has declared TorchScript deprecated, so this is
-an engine to ask for, not the way graphs run by default.
+TorchScript traces the plain kernels of a graph with copies of the parameters. oneDNN then compiles
+subgraphs: it fuses several kernels into one call and chooses the memory layout. Only torch is
+needed. TorchScript is deprecated in torch, so this engine is not the default.
 """
 
 from __future__ import annotations
@@ -25,23 +24,23 @@ from .capture.kernels import KernelWatcher
 from .program import Program
 
 __all__ = ["prepare_onednn_graph"]
-WARM_UP_RUNS = 3  # TorchScript looks at shapes in the first, and compiles in the second
-# Tags of torch for calls that depend on more than shapes.
+WARM_UP_RUNS = 3  # TorchScript profiles shapes in the first, and compiles in the second
+# Tags of torch for calls whose results depend on more than shapes.
 _UNTRACEABLE = {
     torch.Tag.data_dependent_output,
     torch.Tag.dynamic_output_shape,
     torch.Tag.nondeterministic_seeded,
 }
-# What torch says where values leave it without a call, and would be constants of a trace.
+# Parts of torch's warnings for conversions (NumPy, lists) that a trace would record as constants.
 _LEAVES_TORCH = ("to a NumPy array", "to a Python list")
-_lock = threading.Lock()  # the switch is the process's
+_lock = threading.Lock()  # the fusion switch is global
 
 
 def prepare_onednn_graph(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> Run:
-    """Trace and compile a graph with its parameters; return what runs it.
+    """Trace and compile a graph with its parameters. Return a function that runs it.
 
-    oneDNN's relu and clip turn NaN into a number: data and parameters that are not finite go to
-    the plain kernels.
+    oneDNN's relu and clip replace NaN by a number, so the plain kernels are used if data or
+    parameters are not finite.
     """
     program = Program(graph, graph.mode, feed[0].device, optimized=False)
     _require_support(graph, program, feed, data)
@@ -74,7 +73,7 @@ def _require_support(
         raise MXNetError("backend='onednn_graph' needs a torch with oneDNN and TorchScript.")
     if any(tensor.device.type != "cpu" for tensor in feed):
         raise MXNetError("backend='onednn_graph' runs graphs on the CPU alone.")
-    # TorchScript computes what is constant once, and would return that memory again and again.
+    # TorchScript computes constants once, and would return the same memory in every call.
     depends = {program.variables[i] for i in data}
     for node in graph.nodes:
         if any(entry.node in depends for entry in node.inputs):
@@ -88,7 +87,7 @@ def _require_support(
 
 
 class _Traceable(nn.Module):
-    """A module that runs a program's plain kernels on data; parameters are copied to buffers."""
+    """A module that runs a program's plain kernels. Parameters are copied to buffers."""
 
     def __init__(self, program: Program, feed: Sequence[Tensor], data: Sequence[int]) -> None:
         super().__init__()
@@ -107,7 +106,7 @@ class _Traceable(nn.Module):
 
 
 class _RefuseValues(KernelWatcher):
-    """Refuses calls whose results a trace cannot hold: those that look at values, or draw them."""
+    """Raises for calls that cannot be traced: they read values or draw random numbers."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
@@ -131,7 +130,7 @@ def _compile(module: nn.Module, inputs: Sequence[Tensor]) -> nn.Module:
             compiled = torch.jit.freeze(torch.jit.trace(module, tuple(inputs), check_trace=False))
             for _ in range(WARM_UP_RUNS):
                 compiled(*inputs)
-        except RuntimeError as error:  # of TorchScript, or of oneDNN
+        except RuntimeError as error:  # raised by TorchScript or oneDNN
             raise MXNetError(f"backend='onednn_graph' cannot run this graph: {error}") from error
     for warning in seen:
         if any(kind in str(warning.message) for kind in _LEAVES_TORCH):
@@ -141,7 +140,7 @@ def _compile(module: nn.Module, inputs: Sequence[Tensor]) -> nn.Module:
 
 @contextmanager
 def _fusing() -> Iterator[None]:
-    """Let oneDNN compile what TorchScript prepares, and nothing that others prepare later."""
+    """Enable oneDNN fusion for TorchScript, and restore the setting afterward."""
     before = torch.jit.onednn_fusion_enabled()
     torch.jit.enable_onednn_fusion(True)
     try:
@@ -151,7 +150,7 @@ def _fusing() -> Iterator[None]:
 
 
 def _separate(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[Tensor]:
-    """Return contiguous outputs, copied where they share memory with each other or an input."""
+    """Return contiguous outputs. Copy those that share memory with each other or with an input."""
     owned = {tensor.untyped_storage().data_ptr() for tensor in inputs}
     results = []
     for out in outputs:

@@ -1,7 +1,7 @@
 """Python's operators of arrays, ``+ - * / % **`` and comparisons: the hottest code of all.
 
-Dense arrays of one dtype, and numbers met before, run a kernel at once; everything else, and
-every error, goes through the general function of the operator.
+Dense arrays of one dtype, and numbers of earlier calls, run a kernel directly. All other operands
+and all errors go through the general function of the operator.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Overload(NamedTuple):
     Parameters
     ----------
     general : computes ``array <operator> other`` for all operands.
-    kernel, number_kernel : of two tensors, and of a tensor with a number's; torch can
-        differentiate them. None where there is none.
+    kernel, number_kernel : differentiable kernels of two tensors, and of a tensor and a number's
+        tensor. None if there is no such kernel.
     plain_kernel, plain_number_kernel : the same outside any graph.
-    number_first : whether a number is the first operand of its kernels.
-    dtypes : those on which the kernels are right.
-    made_dtype : of the result; None for that of the operands.
-    op, number_op : of two arrays, and of an array and a number.
+    number_first : whether the number is the first operand of the number kernels.
+    dtypes : dtypes for which the kernels are correct.
+    made_dtype : dtype of the result; None if it is that of the operands.
+    op, number_op : operators of two arrays, and of an array and a number.
     """
 
     general: Callable[[Any, Any], Any]
@@ -55,19 +55,19 @@ class Overload(NamedTuple):
 
 
 def differentiable_kernel(op: Op) -> Callable | None:
-    """Return the bare kernel of an operator if its gradient is torch's."""
+    """Return the kernel of an operator if torch's gradient is MXNet's."""
     return op.raw if op.gradient_rule is None else None
 
 
 def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -> Callable:
-    """Return the method for ``array <operator> other``; `reverse` takes no array for `other`."""
+    """Return the method for ``array <operator> other``. If `reverse`, `other` is never an array."""
     general, kernel, number_kernel, plain_kernel, plain_number_kernel = rule[:5]
     number_first, dtypes, made_dtype = rule[5:8]
     call, number_call = call_step(rule.op), call_step(rule.number_op)
     other_class = None if reverse else cls
 
     def recorded(self: NDArray, other: Any) -> NDArray:
-        """Do the same while some thread records or an interpreter is active."""
+        """Variant for use while a thread records or an interpreter is active."""
         session = state.session
         if session is None or _interpreters:
             return general(self, other)
@@ -116,11 +116,11 @@ def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -
             try:
                 out = plain_kernel(x, y)
             except KERNEL_ERRORS:
-                return general(self, other)  # which explains what does not fit
+                return general(self, other)  # raises an error that explains the mismatch
         else:
             kind = type(other)
             if x is None or not (kind is int or (kind is float and other)):
-                return general(self, other)  # -0.0 would find the number 0
+                return general(self, other)  # -0.0 and 0 are equal keys
             if dtype not in dtypes or (y := known_numbers[dtype].get(other)) is None:
                 return general(self, other)
             try:
@@ -162,27 +162,27 @@ def in_place_overload(
                 try:
                     kernel(x, y, out=x)
                     return self
-                except KERNEL_ERRORS:  # overlapping parts of one memory
+                except KERNEL_ERRORS:  # the operands overlap in memory
                     pass
         elif (kind is int or (kind is float and other)) and number_kernel:
             y = known_numbers[dtype].get(other)
             if y is not None:
                 number_kernel(x, y, out=x)
                 return self
-        writable(self)  # refuses members of a graph before anything is computed
+        writable(self)  # raises for members of a graph before computing
         return general(self, other)
 
     return overload
 
 
 def set_method(cls: type, name: str, function: Callable) -> None:
-    """Give a class a method under its own name."""
+    """Set a method of a class, with its name and qualified name."""
     function.__name__ = name
     function.__qualname__ = f"{cls.__name__}.{name}"
     setattr(cls, name, function)
 
 
 def add_division_names(cls: type) -> None:
-    """Give a class Python 2's names of division, which MXNet's arrays have."""
+    """Add Python 2's division methods to a class, as MXNet's arrays have them."""
     for old, new in (("div", "truediv"), ("rdiv", "rtruediv"), ("idiv", "itruediv")):
         setattr(cls, f"__{old}__", getattr(cls, f"__{new}__"))

@@ -1,4 +1,4 @@
-"""`Program`: a graph made ready to run in one mode.
+"""`Program`: a graph that is prepared to run in one mode.
 
 It is optimized and scheduled once: kernels, slots and last uses. The schedule becomes one Python
 function without a loop: ``v5 = k3(v1, v4, axis=a3_axis); del v4`` line by line, at half the cost of
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 
 
 _UNWRAPPED = "{0}[0] if type({0}) is tuple else {0}"
-_OF_KERNEL = "of_kernel"  # the mark of errors that a kernel raised, not an interpreter
-FIRST_LINE = 3  # of the steps; the lines before are the signature and the inputs
-ABSENT = 0  # the slot that always holds None: for optional inputs that are not there
+_OF_KERNEL = "of_kernel"  # attribute of errors that a kernel raised, not an interpreter
+FIRST_LINE = 3  # of the steps, after the signature and the inputs
+ABSENT = 0  # the slot that always holds None, for missing optional inputs
 Wrap = Callable[[Node, Callable, Sequence[Entry | None]], Callable]
 # Inputs and outputs: tensors, or arrays if kernels are wrapped.
 Value = TypeVar("Value", Tensor, "Tensor | NDArray")
 
 
 class Step(NamedTuple):
-    """One call: which kernel, from which slots, with what, into which slots."""
+    """One call: kernel, input slots, attributes and output slots."""
 
     kernel: Callable
     inputs: tuple[int, ...]
@@ -54,21 +54,21 @@ class Step(NamedTuple):
     first: int
     outputs: int
     dead: tuple[int, ...]
-    wraps: bool = True  # whether a single result may come in a tuple
+    wraps: bool = True  # whether a single result may be a tuple
 
 
 class Scheduler:
-    """Makes the steps of a graph.
+    """Creates the steps of a graph.
 
     Parameters
     ----------
     graph : the graph to run.
-    variables : the nodes that are fed, in order; the graph may not need them all.
+    variables : the input nodes, in order. The graph may not use all of them.
     device : where operators run.
     devices : the device of each node, when there are several.
     kernels : what other programs of the same graph run; operators with memory share it.
     wrap : replaces the kernels of nodes that need more than tensors.
-    enabled : names of `graph.optimize` that are switched on.
+    enabled : names of the optimizations of `graph.optimize` that are enabled.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Scheduler:
         self.kernels, self.wrap = kernels, wrap
         self.specializes, self.writes_in_place = SPECIALIZE in enabled, IN_PLACE in enabled
         self.nodes = [n for n in graph.nodes if n.op is not None]
-        if not enabled:  # as eager calls run, which also orders how gradients are summed
+        if not enabled:  # the order of eager calls also determines how gradients are summed
             self.nodes.sort(key=order_of_making(graph).__getitem__)
         self.first_slot = {node: slot for slot, node in enumerate(variables, ABSENT + 1)}
         self.first_result = slot = len(variables) + 1
@@ -97,14 +97,14 @@ class Scheduler:
         self.behind = nodes_behind_output_layers(graph) if graph.mode.differentiable else {}
 
     def slot(self, entry: Entry | None) -> int:
-        """Return where an entry's value is kept."""
+        """Return the slot of an entry's value."""
         return ABSENT if entry is None else self.first_slot[entry[0]] + entry[1]
 
     def steps(self) -> list[Step]:
-        """Return what is to be done, in order.
+        """Return the steps, in order.
 
-        A single result goes to the slot of an input that nothing else reads, if there is one: that
-        frees the input without a statement of its own, and statements take long to compile.
+        A single result reuses the slot of an input after its last use, if there is one. That frees
+        the input without a separate statement, and statements take long to compile.
         """
         inputs = [self._inputs(node) for node in self.nodes]
         slot = self.slot
@@ -128,7 +128,7 @@ class Scheduler:
         return steps
 
     def _inputs(self, node: Node) -> Sequence[Entry | None]:
-        """Return one entry for each parameter of the operator, None where it is absent."""
+        """Return one entry for each parameter of the operator, None for missing ones."""
         op = node.operator
         if op.variadic is not None or len(node.inputs) == len(op.inputs):
             return node.inputs
@@ -136,9 +136,9 @@ class Scheduler:
         return [by_name.get(i.name) for i in op.inputs]
 
     def _last_uses(self, reads: Sequence[tuple[int, ...]]) -> list[list[int]]:
-        """Return for each step the slots that nothing reads afterward.
+        """Return for each step the slots that are read for the last time.
 
-        Heads never die, and variables need not: who feeds them holds them.
+        Heads and variables are excluded: heads are returned, and the caller holds the variables.
         """
         last: dict[int, int] = {}
         for position, (node, read) in enumerate(zip(self.nodes, reads, strict=True)):
@@ -161,7 +161,7 @@ class Scheduler:
         op, mode = node.operator, self.graph.mode
         device = self.device if self.devices is None else self.devices[node]
         attrs = {**node.typed, **op.context_for(mode.training, device)}
-        # Inside a graph nobody writes into results, so views may replace copies.
+        # Intermediate results are never modified, so copies can be replaced by views.
         view = None if node in self.shown else op.find_variant("view", attrs)
         if view is not None:
             kernel, attrs = view, {}
@@ -186,7 +186,7 @@ class Scheduler:
         return self.kernels[origin]
 
     def _in_place(self, node: Node, kernel: Callable, attrs: dict[str, Any]) -> Callable | None:
-        """Return the kernel that writes over an input which nothing else reads."""
+        """Return the kernel that overwrites an input which is not read afterward."""
         op = node.operator
         if not self._is_free(node.inputs[0]):
             if not op.facts.commutative or not self._is_free(node.inputs[1]):
@@ -212,7 +212,7 @@ class Scheduler:
 
 
 def _moving(kernel: Callable, device: torch.device) -> Callable:
-    """Return a kernel that moves its inputs to where it runs."""
+    """Return a kernel that moves its inputs to its device."""
 
     def run(*arguments: Any, **attrs: Any) -> Any:
         moved = [a.to(device) if isinstance(a, Tensor) else a for a in arguments]
@@ -222,9 +222,9 @@ def _moving(kernel: Callable, device: torch.device) -> Callable:
 
 
 def order_of_making(graph: Graph) -> dict[Node, int]:
-    """Return a key for each node that sorts nodes as they were made, inputs always first.
+    """Return sort keys of nodes for the order of creation, with inputs always first.
 
-    A cast that is put before an existing node was made after it.
+    Serial numbers do not suffice: a cast inserted before a node was created after it.
     """
     order: dict[Node, int] = {}
     for node in graph.nodes:
@@ -232,8 +232,8 @@ def order_of_making(graph: Graph) -> dict[Node, int]:
     return order
 
 
-# Views that have gradients are not written into: for backward torch would make zeros of the base
-# and copy twice. Results of dense layers on three axes are such views.
+# Do not write into views that require a gradient: in backward, torch would allocate zeros for the
+# base and copy twice. Results of dense layers on three axes are such views.
 
 
 def _write_unary(
@@ -270,7 +270,7 @@ def _write_binary(
 def _keep_paths(
     kernel: Callable, entries: Sequence[Entry | None], sources: set[Node]
 ) -> Callable[..., Any]:
-    """Return a kernel whose results stay in the graph of those inputs."""
+    """Return a kernel whose results stay connected to the graph of inputs from `sources`."""
     positions = [
         i for i, entry in enumerate(entries) if entry is not None and entry.node in sources
     ]
@@ -296,7 +296,7 @@ def _keep_member(output: Any, inputs: Sequence[Tensor]) -> Any:
 
 def compile_steps(steps: Sequence[Step], variables: int, heads: Sequence[int]) -> Callable:
     """Return ``run(feed) -> heads`` for steps that all run on one device."""
-    names: dict[str, Any] = {}  # what the lines refer to
+    names: dict[str, Any] = {}  # globals of the function
     inputs = "".join(f"v{i}, " for i in range(1, variables + 1))
     lines = ["def run(feed):", f" [{inputs}] = feed"]
     lines += [_line(number, step, names) for number, step in enumerate(steps)]
@@ -307,14 +307,14 @@ def compile_steps(steps: Sequence[Step], variables: int, heads: Sequence[int]) -
 
 @lru_cache(maxsize=64)
 def _compile(source: str) -> CodeType:
-    """Return compiled source; it is asked for again when a program runs under interpreters."""
+    """Compile source. Cached, because programs under interpreters request it in every run."""
     return compile(source, "<prepared graph>", "exec")
 
 
 def _run_watched(
     stack: Sequence[Interpreter], node: Node, kernel: Callable, /, *tensors: Any, **attrs: Any
 ) -> Any:
-    """Run a kernel through interpreters; errors of the kernel are marked."""
+    """Run a kernel through interpreters. Mark errors of the kernel."""
 
     def marking(*tensors: Any, **attrs: Any) -> Any:
         try:
@@ -327,7 +327,7 @@ def _run_watched(
 
 
 def failed_step(error: BaseException, run: Callable) -> tuple[int, dict[int, Any]]:
-    """Return which step raised an error inside a compiled function, and its slots' values."""
+    """Return the number of the step that raised an error, and the values of the slots."""
     trace: TracebackType | None = error.__traceback__
     while trace is not None and trace.tb_frame.f_code is not run.__code__:
         trace = trace.tb_next
@@ -348,7 +348,7 @@ def _line(number: int, step: Step, names: dict[str, Any]) -> str:
         for name, value in step.attrs.items():
             names[f"a{number}_{name}"] = value
             arguments.append(f"{name}=a{number}_{name}")
-    else:  # attributes of users' own operators may have any name
+    else:  # attributes of user-defined operators may have any name
         names[f"a{number}"] = step.attrs
         arguments.append(f"**a{number}")
     call = f"k{number}({', '.join(arguments)})"
@@ -372,8 +372,8 @@ class Program:
     graph : what to run.
     mode : how it is run.
     device : where operators run.
-    inputs : what is known of the types of variables.
-    devices : the device of each node; None when there is only one. Such graphs are not optimized.
+    inputs : known shapes and types of the variables.
+    devices : the device of each node, or None. Graphs on several devices are not optimized.
     kernels : what other programs of this graph run; operators with memory share it.
     wrap : replaces the kernels of nodes that need more than tensors.
     optimized : whether passes run and kernels are specialized.
@@ -417,7 +417,7 @@ class Program:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether it makes the same calls of torch in every run; see `capture`."""
+        """Whether all runs make the same calls of torch; see `capture`."""
         operators = [node.op for node in self.nodes]
         return (
             self._devices is None
@@ -429,7 +429,7 @@ class Program:
     def run(self, feed: Sequence[Value], *watchers: Interpreter) -> list[Value]:
         """Return the heads' values for one tensor per variable, in the order of `variables`.
 
-        Watchers are interpreters for this run alone.
+        Watchers are interpreters for this run only.
         """
         function = self.function
         if interpreters.graphs or watchers:
@@ -441,12 +441,12 @@ class Program:
         except KERNEL_ERRORS as error:
             position, values = failed_step(error, function)
             if function is not self.function and not hasattr(error, _OF_KERNEL):
-                raise  # an interpreter raised it
+                raise  # raised by an interpreter
             raise self._explain(position, feed, values, error) from error
         return [h.contiguous() for h in heads] if self.rearranged else heads
 
     def _watched(self, stack: Sequence[Interpreter]) -> Callable:
-        """Return the function with every kernel run through interpreters."""
+        """Return the function that runs every kernel through interpreters."""
         steps = [
             step._replace(kernel=partial(_run_watched, stack, node, step.kernel), wraps=True)
             for node, step in zip(self.nodes, self.steps, strict=True)
@@ -473,7 +473,7 @@ class Program:
         if position < 0:
             return memory_error(error, "a prepared graph") or error
         if self._optimized and not self.mode.training:
-            self._unoptimized().run(feed)  # the graph as written names the node that fails
+            self._unoptimized().run(feed)  # the original graph names the node that fails
         node, step = self.nodes[position], self.steps[position]
         tensors = [values[slot] if slot else None for slot in step.inputs]
         shapes = [

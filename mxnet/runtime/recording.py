@@ -1,19 +1,18 @@
 """Recordings: sessions, the entries of arrays in them, and the history of recorded arrays.
 
 `mxnet.autograd` is the public interface. Each `record()` scope is a `Session`. An array that a
-session has met has a `Member`: what represents it in torch's graph, and its *node*, which says what
-step made it of which other nodes (`step_node`). The node of an array with a gradient is its
-gradient record, that of any other array that no step made is a `Source`. No node refers to an
-array's data, and a node lives no longer than torch's graph of the same results: an array whose
-graph is freed forgets it.
+session has read or computed has a `Member`: its tensor in torch's graph, and its *node*, which
+holds the step that computed it and the nodes of the inputs (`step_node`). The node of an array with
+a gradient is its gradient record. The node of any other array that no step computed is a `Source`.
+Nodes hold no reference to an array's data. An array drops its node when torch's graph is freed.
 
-Torch's graph ends at results without gradients, such as those of `BlockGrad` and comparisons; nodes
-continue. Backward looks there for leaves that torch did not reach, and writes zeros.
+Torch's graph ends at results without gradients, such as those of `BlockGrad` and comparisons, but
+nodes continue. Backward uses them to find leaves that torch did not reach, and writes zeros there.
 
 Backward frees a graph: arrays that were members of it continue as constants. Old programs rely on
-this. A recurrent net's state goes from batch to batch without being detached (``for s in state:
-s.detach()`` does nothing), and backward still ends where the batch began. Whether an array's graph
-is freed is determined when a later session takes the array.
+this. A recurrent net's state is passed from batch to batch without being detached (``for s in
+state: s.detach()`` does nothing), and backward still ends where the batch began. Whether an array's
+graph is freed is determined when a later session reads the array.
 """
 
 from __future__ import annotations
@@ -44,20 +43,20 @@ DIFFERENTIABLE = frozenset({torch.float32, torch.float64, torch.float16, torch.b
 
 
 class Session:
-    """One recording; the members of recorded arrays know the session that made them."""
+    """One recording. Members of recorded arrays refer to their session."""
 
     __slots__ = ("finished", "has_torch_leaves", "later", "leaves", "runs_user_code")
 
     def __init__(self) -> None:
-        # The arrays with gradients that it has read: their records, and their leaves in the graph.
+        # The arrays with gradients that were read: records, and leaves in the graph.
         self.leaves: dict[Any, Tensor] = {}
-        self.has_torch_leaves = False  # whether torch code put tensors of its own into the graph
-        self.runs_user_code = False  # whether backward does
+        self.has_torch_leaves = False  # whether torch code added tensors to the graph
+        self.runs_user_code = False  # whether backward runs user code
         self.finished: list[Any] = []  # torch's nodes from which backward has freed graphs
         self.later: set[Session] = set()  # sessions that continued from its arrays
 
     def continue_from(self, earlier: Session) -> None:
-        """Take over what is behind an array of an earlier session."""
+        """Include the graph of an array of an earlier session."""
         earlier.later.add(self)
         self.has_torch_leaves |= earlier.has_torch_leaves
         self.runs_user_code |= earlier.runs_user_code
@@ -65,17 +64,17 @@ class Session:
 
 
 class AutogradState(threading.local):
-    """Whether this thread records and trains; class attributes are each new thread's defaults."""
+    """Thread-local state of autograd. Class attributes are the defaults of each new thread."""
 
-    session: Session | None = None  # there is one while this thread records
+    session: Session | None = None  # set while this thread records
     training = False
-    # What `train_mode=` of a backward says; gradients that users wrote run in this mode.
+    # Value of `train_mode=` in the current backward call, for user-defined gradients.
     backward_training = True
-    # What hooks of leaves have seen of the backward that runs now; see `gradients.Received`.
+    # Gradients that leaf hooks received in the current backward; see `gradients.Received`.
     found: Any = None
-    # What represents parameters now, in place of their own arrays; see `gluon.torch_module`.
+    # Arrays that currently replace those of parameters; see `gluon.torch_module`.
     substitutes: dict[Any, Any] | None = None
-    # The custom operator whose Python code runs now; profiles show what it calls under its name.
+    # The custom operator whose Python code is running. Profiles use its name as prefix.
     custom_operator: str | None = None
 
     @property
@@ -89,7 +88,7 @@ state = AutogradState()
 
 @contextmanager
 def backward_mode(training: bool) -> Iterator[None]:
-    """Run gradients that users wrote in training mode, or in prediction mode."""
+    """Run user-defined gradients in training or prediction mode."""
     previous, state.backward_training = state.backward_training, bool(training)
     try:
         yield
@@ -97,11 +96,11 @@ def backward_mode(training: bool) -> Iterator[None]:
         state.backward_training = previous
 
 
-# -- nodes: what made an array ------------------------------------------------------------------
+# -- nodes: the history of arrays ---------------------------------------------------------------
 
 
 class StepKind(Enum):
-    """The kind of a step that makes results from inputs."""
+    """The kind of a recorded step."""
 
     CALL = "a call of an operator; a number among its inputs is the operator's `scalar`"
     GRAPH = "a run of a graph, with one input for each of its variables"
@@ -117,7 +116,7 @@ class StepKind(Enum):
 class Step:
     """A step: its kind, and its operator, graph or shapes.
 
-    `labels` are the positions of inputs whose gradients backward leaves alone.
+    `labels` are the positions of inputs whose gradients are not written.
     """
 
     __slots__ = ("attrs", "kind", "labels", "what")
@@ -139,22 +138,25 @@ def call_step(op: Op, attrs: Mapping[str, Any] | None = None) -> Step:
 
 
 class Source:
-    """Represents an array that no step made; gradient records are those with a gradient."""
+    """Node of an array that was not computed by a recorded step.
+
+    Gradient records are the subclass for arrays with a gradient.
+    """
 
     __slots__ = ()
 
 
-# What made an array: a step (see `step_node`), or what represents an array that no step made.
+# The history of an array: a step (see `step_node`), or a source that no step computed.
 HistoryNode: TypeAlias = "tuple[Any, ...] | Source"
 
 CALL = StepKind.CALL
 RESULT, INDEXING = Step(StepKind.RESULT), Step(StepKind.INDEXING)
 GATHERING, RESHAPING = Step(StepKind.GATHERING), Step(StepKind.RESHAPING)
 COPYING, UNKNOWN_STEP = Step(StepKind.COPYING), Step(StepKind.UNKNOWN)
-UNKNOWN: HistoryNode = (UNKNOWN_STEP,)  # of recorded arrays of which nothing is known
+UNKNOWN: HistoryNode = (UNKNOWN_STEP,)  # of recorded arrays with an unknown history
 
 
-# -- members: what an array is to recordings ----------------------------------------------------
+# -- members: the roles of arrays in recordings -------------------------------------------------
 
 
 class Kind(Enum):
@@ -172,14 +174,14 @@ LEAF, TORCH_LEAF, RECORDED, STAND_IN, CONSTANT, INPUT = Kind
 
 
 class Member:
-    """The entry of an array in a recorded graph; an array that none has read has no entry.
+    """The entry of an array in a recorded graph. Arrays that were never recorded have none.
 
     Parameters
     ----------
-    tensor : represents the array in torch's graph; None where nothing flows back.
-    session : the recording that made it; None for what belongs to every one.
-    node : what made it, or represents it.
-    kind : what it is.
+    tensor : represents the array in torch's graph; None if it has no gradient.
+    session : the recording that created it; None for entries of all recordings.
+    node : the history of the array.
+    kind : the role of the array.
     """
 
     __slots__ = ("kind", "node", "session", "tensor")
@@ -198,35 +200,35 @@ class Member:
 
 
 def graph_tensor(array: Any) -> Tensor | None:
-    """Return what represents an array in torch's graph, if it is in one."""
+    """Return the tensor that represents an array in torch's graph, or None."""
     member = array._member
     return None if member is None else member.tensor
 
 
 def is_constant(array: Any) -> bool:
-    """Return whether a recorded operator without a gradient made an array."""
+    """Return whether an array is the result of a recorded operator without a gradient."""
     member = array._member
     return member is not None and member.kind is CONSTANT
 
 
 def is_stand_in(array: Any) -> bool:
-    """Return whether an array is in a graph by a tensor that carries gradients alone."""
+    """Return whether a placeholder that only carries gradients represents an array in a graph."""
     member = array._member
     return member is not None and member.kind is STAND_IN
 
 
 def enter_leaf(member: Member, session: Session) -> None:
-    """Remember in a session that it has read a leaf: backward asks for its gradient."""
+    """Register a leaf with the session, so that backward computes its gradient."""
     if member.kind is TORCH_LEAF:
         session.has_torch_leaves = True
-    elif type(member.node) is not tuple:  # else an executor asks for its gradient itself
+    elif type(member.node) is not tuple:  # else an executor requests its gradient itself
         session.leaves[member.node] = member.tensor  # pyright: ignore[reportArgumentType]
 
 
 def step_node(step: Step, sources: Iterable[Any], *details: Any) -> tuple[Any, ...]:
-    """Return the node of what a step made of arrays: their nodes, then the details of the step.
+    """Return the node of a step's result: the step, the nodes of its inputs, then details.
 
-    The hottest code, which `Handle` names, has this tuple in its own lines.
+    The hottest code (see `Handle`) creates this tuple inline.
     """
     node: list[Any] = [step]
     for array in sources:
@@ -249,7 +251,7 @@ def numbers_of(node: tuple[Any, ...]) -> list[int | float]:
 
 
 def node_of(array: Any) -> HistoryNode:
-    """Return the node of an array in the recording of now."""
+    """Return the node of an array in the current recording."""
     member = array._member
     if member is None or (member.kind is CONSTANT and member.session is not state.session):
         member = array._member = Member(None, None, Source(), INPUT)
@@ -257,7 +259,7 @@ def node_of(array: Any) -> HistoryNode:
 
 
 def inputs_of(node: HistoryNode, with_labels: bool = True) -> list[HistoryNode]:
-    """Return the nodes of a step's inputs, without the keys and shapes beside them."""
+    """Return the nodes of a step's inputs, without details such as keys and shapes."""
     if type(node) is not tuple or not _is_made(node):
         return []
     labels = () if with_labels else node[0].labels
@@ -270,16 +272,16 @@ def _is_made(node: Any) -> bool:
 
 
 def leaves_of(nodes: Iterable[HistoryNode]) -> set[Any]:
-    """Return the gradient records of the arrays to which backward from some arrays goes.
+    """Return the gradient records of all arrays that backward from these nodes reaches.
 
-    It leaves alone what losses read as labels and lengths.
+    Labels and lengths that losses read are excluded.
     """
     history = _history_of(nodes, lambda node: inputs_of(node, with_labels=False))
     return {i for i in history if isinstance(i, Source) and type(i) is not Source}
 
 
 def may_come_from(nodes: Iterable[HistoryNode], target: HistoryNode) -> bool:
-    """Return whether some recorded arrays were made of another, as far as their history is known.
+    """Return whether the known history of some recorded arrays contains another.
 
     >>> x, other = Source(), Source()
     >>> may_come_from([(COPYING, x)], x), may_come_from([(COPYING, x)], other)
@@ -324,9 +326,9 @@ def record_step(outputs: Any, step: Step, inputs: Sequence[Any], *details: Any) 
 
 
 def make_constant(array: Any, session: Session, node: tuple, inputs: Sequence[Any]) -> None:
-    """Remember that a recorded operator without a gradient made this from members of a graph.
+    """Mark an array as the result of a recorded operator without a gradient.
 
-    Backward from such an array is not an error, it just finds zeros: ``(x > 0).backward()``.
+    Backward from such an array is not an error; the gradients are zero: ``(x > 0).backward()``.
     """
     array._member = Member(None, session, node, CONSTANT)
     if OutputLayers.recorded and array._dtype in DIFFERENTIABLE:
@@ -334,7 +336,7 @@ def make_constant(array: Any, session: Session, node: tuple, inputs: Sequence[An
 
 
 def _keep_path(array: Any, session: Session, node: tuple, inputs: Sequence[Any]) -> None:
-    """Keep the path on which backward from an array reaches the output layers behind it."""
+    """Keep an array connected to the output layers in its history, for backward."""
     tensors = [graph_tensor(a) for a in inputs if a is not None]
     sources = [
         t for t in tensors if t is not None and t.requires_grad and comes_from_output_layer(t)
@@ -348,7 +350,7 @@ def _keep_path(array: Any, session: Session, node: tuple, inputs: Sequence[Any])
 
 
 def mark_used_up(heads: Sequence[NDArray]) -> None:
-    """Remember that backward from these arrays has freed their graphs."""
+    """Record that backward from these arrays has freed their graphs."""
     for head in heads:
         member = head._member
         if member is None or member.tensor is None or member.session is None:
@@ -361,9 +363,9 @@ def mark_used_up(heads: Sequence[NDArray]) -> None:
 
 
 def is_constant_now(array: NDArray, session: Session | None) -> bool:
-    """Make an array a constant if its graph is freed; return whether that is so.
+    """Make an array a constant and return True if its graph is freed.
 
-    Else the session continues from the one that made the array.
+    Otherwise, the session continues from the array's session.
     """
     member = array._member
     if member is None:
@@ -392,7 +394,7 @@ def _become_constant(array: NDArray, member: Member) -> None:
 
 
 def _ends_of(session: Session) -> set:
-    """Return where backward began, in a session and in all that continued from it."""
+    """Return the start nodes of backward passes in a session and its continuations."""
     sessions = walk([session], lambda each: each.later)
     return {end for each in sessions for end in each.finished if end is not None}
 
@@ -400,14 +402,13 @@ def _ends_of(session: Session) -> set:
 def _is_used_up(node: Any, starts: set) -> bool:
     if node in starts:
         return True
-    # A node shows that its graph is freed by the tensors that it saved. Of an operator made of
-    # several nodes with several results, backward may have come through one result only; hence the
-    # look at the nodes below.
+    # The saved tensors of a node show whether its graph is freed. If an operator has several nodes
+    # and results, backward may have passed through one result only, so check the nodes below, too.
     shown = (freed for each in walk([node], nodes_below) if (freed := is_freed(each)) is not None)
     freed = next(shown, None)
     return node in reachable(starts) if freed is None else freed
 
 
 def reachable(starts: Iterable[Any]) -> set:
-    """Return all nodes of torch's graph below some nodes, and these."""
+    """Return these nodes of torch's graph and all nodes below them."""
     return set(walk(starts, nodes_below))

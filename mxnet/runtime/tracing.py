@@ -1,4 +1,4 @@
-"""Shows what made a recorded array as a graph, for `autograd.get_symbol`."""
+"""Converts the history of a recorded array to a graph, for `autograd.get_symbol`."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def traced_entry(node: HistoryNode) -> Entry:
 
 
 class _Builder:
-    """Makes graphs of recorded steps."""
+    """Builds graphs from recorded steps."""
 
     def __init__(self) -> None:
-        self.made: dict[int, list[Entry]] = {}  # the results of steps, by the identity of nodes
+        self.made: dict[int, list[Entry]] = {}  # the results of steps, by id of their nodes
         self._leaves = self._constants = self._nodes = 0
 
     def make(self, node: HistoryNode) -> None:
-        """Add what represents a node whose inputs are there."""
+        """Add the graph node for a history node whose inputs have been added."""
         if id(node) in self.made:
             return
         if type(node) is not tuple:

@@ -118,7 +118,7 @@ def bind(
     values: dict[str, Any] = {"_function": composite, "_space": F}
     declared, passed = [], ["_space"]
     keyword_only = False
-    by_keyword = False  # True for parameters after an omitted one
+    by_keyword = False  # parameters after an omitted one are passed by keyword
     for p in every:
         if p.name in omit:
             by_keyword = True

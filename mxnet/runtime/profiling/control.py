@@ -1,4 +1,4 @@
-"""Starting, stopping and asking the profiler."""
+"""Functions to start, stop and query the profiler."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ CONFIG: dict[str, Any] = {
 recording = Recording()
 _active: list[OperatorNames] = []
 _STATES = {"run": True, "stop": False}
-_store: weakref.ref[Any] | None = None  # whose servers can record
+_store: weakref.ref[Any] | None = None  # the store whose servers can record
 
 
 def set_config(**kwargs: Any) -> None:
-    """Say what to record and where to; what is not named stays as it is.
+    """Configure what to record, and the output file. Options that are not passed are unchanged.
 
     Parameters
     ----------
     filename : str
         Where `dump` writes the trace, 'profile.json' at first.
     profile_all : bool
-        Record everything that the next three name.
+        Same as setting the next three options.
     profile_symbolic, profile_imperative : bool
         Record operators in executors, and operators called on arrays.
     profile_memory : bool
@@ -48,11 +48,11 @@ def set_config(**kwargs: Any) -> None:
     continuous_dump : bool
         Write the file at every stop, and not only when `dump` is called.
     profile_api, dump_period, aggregate_stats
-        Accepted; there is no C API to record, and statistics are always at hand.
+        Accepted without effect. There is no C API to record, and statistics are always collected.
     profile_process : {'worker', 'server'}
         With 'server', the servers of a `dist_async` store record the calls that they answer, each
-        in a file of its own: ``rank0_profile.json`` for server 0. They are told by whichever worker
-        calls; other stores have no servers that work.
+        in a file of its own: ``rank0_profile.json`` for server 0. Any worker can make this call.
+        Other stores have no servers that do any work.
 
     >>> mx.profiler.set_config(filename="profile.json", profile_all=True)
     """
@@ -69,7 +69,7 @@ def set_config(**kwargs: Any) -> None:
 
 
 def _tell_servers(profile_process: str, command: str, value: str = "") -> bool:
-    """Pass a command on to the servers of the job; return False if it is for this worker."""
+    """Send a command to the servers of the job. Return False if it is for this worker."""
     if profile_process not in ("worker", "server"):
         raise KeyError(profile_process)
     if profile_process == "worker":
@@ -89,7 +89,7 @@ def _tell_servers(profile_process: str, command: str, value: str = "") -> bool:
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
     """Start recording with 'run', end it with 'stop'.
 
-    Starting for the first time takes about a second, in which torch prepares its profiler.
+    The first start takes about a second, because torch initializes its profiler.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def _stop() -> None:
 
 
 def pause(profile_process: str = "worker") -> None:
-    """Leave out what follows, until `resume`.
+    """Pause recording until `resume`.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def _write() -> None:
 
 
 def _async_marks() -> Iterator[Event]:
-    """Yield the user's marks in a form that may overlap: a beginning and an end by number."""
+    """Yield the user's marks as asynchronous events (begin, end, id), which may overlap."""
     for number, mark in enumerate(recording.marks):
         if mark["ph"] != "X":
             yield mark
@@ -237,7 +237,7 @@ def dumps(
         raise AssertionError(
             f"Invalid value provided for ascending: {ascending}. Support: False, True"
         )
-    if recording.running:  # bring in what is under way
+    if recording.running:  # include the current recording
         _stop()
         _start()
     times, memory = session.grouped(recording.events, recording.marks)
@@ -250,12 +250,12 @@ def dumps(
 def set_kvstore_handle(handle: Any) -> None:
     """Set the store whose servers record with ``profile_process='server'``.
 
-    A `dist_async` store does so when it is created.
+    A `dist_async` store calls this when it is created.
 
     Parameters
     ----------
     handle
-        The store; without servers that record, there is no effect.
+        The store. There is no effect if its servers cannot record.
 
     >>> mx.profiler.set_kvstore_handle(None)
     """

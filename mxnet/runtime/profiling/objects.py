@@ -16,7 +16,7 @@ MARKER_SCOPES = {"global": "g", "process": "p", "thread": "t", "task": "t", "mar
 
 
 class Domain:
-    """A group of marks: the category under which the trace shows them.
+    """A group of marks, shown as their category in the trace.
 
     Parameters
     ----------
@@ -51,18 +51,18 @@ class Domain:
 
 
 class _Span:
-    """Something that takes time, from `start` to `stop`."""
+    """A mark with a duration, from `start` to `stop`."""
 
     def __init__(self, name: str, category: str) -> None:
         self.name, self._category = name, category
         self._started: float | None = None
 
     def start(self) -> None:
-        """Begin."""
+        """Start the event."""
         self._started = now()
 
     def stop(self) -> None:
-        """End; what was not begun is nothing."""
+        """Stop the event. Do nothing if it was not started."""
         begun, self._started = self._started, None
         if begun is not None:
             recording.mark(ph="X", name=self.name, cat=self._category, ts=begun, dur=now() - begun)
@@ -79,7 +79,7 @@ class _Span:
 
 
 class Task(_Span):
-    """A unit of work: all its passes are one row of the statistics.
+    """A unit of work. All runs of a task are one row of the statistics.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class Task(_Span):
 
 
 class Frame(_Span):
-    """One of many passes, as a frame of a film: shown apart from tasks.
+    """One of many iterations, such as a frame of a video. Shown separately from tasks.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Frame(_Span):
 
 
 class Event(_Span):
-    """A stretch of time that belongs to no domain.
+    """A time span without a domain.
 
     Parameters
     ----------
@@ -157,19 +157,19 @@ class Counter:
             self.set_value(value)
 
     def set_value(self, value: int) -> None:
-        """Set the number."""
+        """Set the value."""
         with self._lock:
             self.value = value
             self._tell()
 
     def increment(self, delta: int = 1) -> None:
-        """Add to the number."""
+        """Add to the value."""
         with self._lock:
             self.value += delta
             self._tell()
 
     def decrement(self, delta: int = 1) -> None:
-        """Subtract from the number."""
+        """Subtract from the value."""
         self.increment(-delta)
 
     def _tell(self) -> None:
@@ -204,12 +204,12 @@ class Marker:
         self.name, self.domain = name, domain
 
     def mark(self, scope: str = "process") -> None:
-        """Put a mark at this moment.
+        """Add a mark at the current time.
 
         Parameters
         ----------
         scope : {'global', 'process', 'thread', 'task', 'marker'}
-            How far its line goes in the trace.
+            Extent of the line in the trace.
         """
         if scope not in MARKER_SCOPES:
             raise MXNetError(
@@ -230,14 +230,14 @@ _names = _Names()
 
 @contextmanager
 def scope(name: str = "<unk>:", append_mode: bool = True) -> Iterator[None]:
-    """Show what runs within as one named stretch of the trace.
+    """Show the code inside the ``with`` statement as one named span of the trace.
 
     Parameters
     ----------
     name : str
         The name that the trace shows.
     append_mode
-        Whether the name goes behind those of the scopes around this one.
+        Whether to append the name to those of the enclosing scopes.
 
     >>> with mx.profiler.scope("encoder:"):
     ...     y = mx.nd.ones(2) + 1

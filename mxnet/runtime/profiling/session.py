@@ -1,4 +1,4 @@
-"""What was recorded: torch's traces, one for each stretch of running, the user's own marks, tables.
+"""The recorded data: torch's traces (one for each run of the profiler), user marks and statistics.
 
 All times are microseconds since the epoch, so that stretches and marks fit together.
 """
@@ -49,7 +49,7 @@ class OperatorNames(Interpreter):
 
 
 Event = dict[str, Any]
-CUSTOM_OPERATOR = "Custom Operator"  # the category of what runs inside one
+CUSTOM_OPERATOR = "Custom Operator"  # category of events inside a custom operator
 
 
 def now() -> float:
@@ -58,7 +58,7 @@ def now() -> float:
 
 
 class Recording:
-    """All events so far, and the stretch that is running, if any."""
+    """All recorded events, and the active profiler, if any."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -72,16 +72,16 @@ class Recording:
         return self._running is not None
 
     def start(self, memory: bool) -> None:
-        """Begin a stretch."""
-        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's tracer chats on stderr
+        """Start torch's profiler."""
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's tracer logs to stderr
         session = profile(activities=accelerator.profiler_activities(), profile_memory=memory)
-        with warnings.catch_warnings():  # each stretch is a session, so no cycle loses events
+        with warnings.catch_warnings():  # each run is its own session, so no cycle loses events
             warnings.filterwarnings("ignore", message=".*Profiler clears events")
             session.start()
         self._running = session
 
     def stop(self) -> None:
-        """End the stretch and keep what it saw."""
+        """Stop torch's profiler and keep its events."""
         session, self._running = self._running, None
         accelerator.synchronize_all()
         session.stop()
@@ -92,7 +92,7 @@ class Recording:
         self.events += _name_operators(_with_absolute_times(trace))
 
     def mark(self, **event: Any) -> None:
-        """Keep an event of the user's, if anything is being recorded."""
+        """Record a user's event if the profiler is running."""
         if self.running:
             with self._lock:
                 self.marks.append(
@@ -100,7 +100,7 @@ class Recording:
                 )
 
     def clear(self) -> None:
-        """Forget everything that was recorded."""
+        """Remove all recorded events."""
         self.events.clear()
         self.marks.clear()
 
@@ -115,17 +115,17 @@ def _with_absolute_times(trace: dict[str, Any]) -> list[Event]:
 
 
 def _name_operators(events: list[Event]) -> list[Event]:
-    """Return the events with operators marked as such, backward ones under MXNet's names.
+    """Set the category of operator events, and add their backward events under MXNet's names.
 
-    torch gives a number to each step that it will differentiate, and the same number to the step
-    of backward: so the backward of what ran inside FullyConnected is `_backward_FullyConnected`.
+    Torch assigns the same sequence number to a differentiable call and to its backward. So the
+    backward of calls inside FullyConnected is named `_backward_FullyConnected`.
     """
     names = {*registry.names(), PURE_PYTHON}
     operators = [
         e for e in events if e.get("ph") == "X" and _operator_of(e.get("name", "")) in names
     ]
     for event in operators:
-        # Inside a custom operator names have its own in front: `MyOp::exp`.
+        # Names inside a custom operator have its name as prefix: `MyOp::exp`.
         event["cat"] = CUSTOM_OPERATOR if "::" in event["name"] else "operator"
     owner_of_number = _owners(operators, events)
     backward = []
@@ -134,14 +134,14 @@ def _name_operators(events: list[Event]) -> list[Event]:
             continue
         owner = owner_of_number.get(event.get("args", {}).get("Sequence number"))
         if owner is not None and owner["cat"] == "operator":
-            # One operator may be several steps of backward: statistics join them by `of`.
+            # An operator may have several backward events: statistics join them by `of`.
             named = {"name": f"_backward_{owner['name'].lstrip('_')}", "cat": "operator"}
             backward.append({**event, **named, "args": {**event["args"], "of": owner["ts"]}})
     return events + backward
 
 
 def _operator_of(name: str) -> str:
-    """Return the name behind that of a custom operator; those of torch stay whole."""
+    """Return the name without the prefix of a custom operator. Names of torch are unchanged."""
     return name if name.startswith(("aten::", "torch::", "c10::")) else name.rpartition("::")[2]
 
 
@@ -151,13 +151,13 @@ def _is_numbered_forward(event: Event) -> bool:
 
 
 def _owners(operators: list[Event], events: list[Event]) -> dict[int, Event]:
-    """Return which call of an operator each of torch's numbers belongs to."""
+    """Map each of torch's sequence numbers to the operator call that it belongs to."""
     by_thread: dict[Any, list[Event]] = {}
     for event in sorted(operators, key=lambda e: e["ts"]):
         by_thread.setdefault(event["tid"], []).append(event)
     starts = {tid: [e["ts"] for e in row] for tid, row in by_thread.items()}
     owners = {}
-    # Steps that are not differentiated show the next number; so the last to show it owns it.
+    # Calls without backward show the next number, so the last call with a number owns it.
     for event in sorted(filter(_is_numbered_forward, events), key=lambda e: e["ts"]):
         number, row = event["args"]["Sequence number"], by_thread.get(event["tid"])
         if row is None:
@@ -172,7 +172,7 @@ SORT_KEYS = ("total", "avg", "min", "max", "count")
 
 
 class Row(NamedTuple):
-    """What one name came to, in milliseconds (or kilobytes, for memory)."""
+    """Statistics of one name, in milliseconds (or kilobytes, for memory)."""
 
     name: str
     count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # tuple's method is not needed
@@ -220,7 +220,7 @@ def grouped(events: Iterable[Event], marks: Iterable[Event]) -> tuple[Groups, Gr
 
 
 def _without_inner_operators(events: list[Event]) -> list[Event]:
-    """Return the events of custom operators, those of their Python code without what they call."""
+    """Return the events of custom operators. Subtract inner operators from their Python code."""
     results = [e for e in events if e.get("cat") == CUSTOM_OPERATOR]
     called = [e for e in results if not e["name"].endswith(f"::{PURE_PYTHON}")]
     rows = list(called)
@@ -251,7 +251,7 @@ def _sort_rows(rows: list[Row], sort_by: str, ascending: bool) -> list[Row]:
 
 
 def table(times: Groups, memory: Groups, sort_by: str, ascending: bool) -> str:
-    """Return the statistics as text for people."""
+    """Return the statistics as a text table."""
     lines = ["", "Profile Statistics:", "\tNote the difference in units for different entries."]
     for category, rows in memory.items():
         lines += _heading(category, ("Min Use  (kB)", "Max Use  (kB)", "Avg Use  (kB)"))
