@@ -1,4 +1,4 @@
-"""`port`: a model as PyTorch source code that people read, edit and train."""
+"""`port`: converts a model to readable PyTorch source code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a model to the parts of its file."""
+"""Builds the parts of a ported file from a model."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def draft_symbol(
 
 
 def _complete_shapes(model: Model, names: list[str]) -> dict[str, tuple]:
-    """Return the shapes of inputs, those that follow from others included."""
+    """Return the shapes of all inputs. Infer those that are not given."""
     arguments = model.symbol.list_arguments()
     known = {n: tuple(a.shape) for n, a in model.arrays.items() if n in arguments}
     known |= {n: s for n, s in model.shapes.items() if n in arguments}
@@ -140,7 +140,7 @@ def _factors(model: Model, layout: Layout) -> dict[str, tuple[float, float]]:
 
 
 def _count_classes(port: Port) -> int | None:
-    """Return the number of scores, if the model gives a row of them for each sample."""
+    """Return the number of classes, if the model returns a row of scores for each sample."""
     heads = port.model.graph.heads
     shape = port.shapes[heads[0].node][heads[0].index]
     return shape[1] if len(heads) == 1 and len(shape) == 2 else None

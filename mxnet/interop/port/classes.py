@@ -1,4 +1,4 @@
-"""Which classes a file has: one for each kind of unit, and one for each sequence that repeats."""
+"""Plans the classes of a file: one for each kind of unit, and for each repeated sequence."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ClassDefinition:
 
 
 def plan_classes(root: Module, title: str, num_classes: int | None) -> list[ClassDefinition]:
-    """Return the classes of a file, each after those that it uses; the last is the model."""
+    """Return the classes of a file in order of dependency. The last one is the model."""
     return _Planner(title).plan(root, num_classes)
 
 
@@ -148,7 +148,7 @@ def _group_units(root: Module) -> list[list[Unit]]:
         if group[0].title not in titles:
             result.append((max(heights[id(u)] for u in group), group))
             continue
-        for height in sorted({heights[id(u)] for u in group}):  # a unit inside one of its kind
+        for height in sorted({heights[id(u)] for u in group}):  # units may contain their own kind
             result.append((height, [u for u in group if heights[id(u)] == height]))
     result.sort(key=lambda pair: pair[0])
     return [group for _, group in result]
@@ -191,7 +191,7 @@ def _is_worth(modules: list[Any]) -> bool:
 
 
 def _shape(module: Any) -> Any:
-    """Return what modules of one class have in common; None if there cannot be a class."""
+    """Return the common structure of modules of one class, or None if there can be no class."""
     if isinstance(module, Layer):
         if module is IDENTITY:
             return "identity"
@@ -218,7 +218,7 @@ MAX_NAMED_PARTS = 3
 
 
 def _name_sequence(modules: list[Any]) -> str:
-    """Return a name: of what a short sequence holds, or of the block that it comes from."""
+    """Return a name from the items of a short sequence, or from its block."""
     module = modules[0]
     title = re.sub(r"\d+$", "", module.title)
     if title not in NOT_NAMED and len(title) > 1:
@@ -247,7 +247,7 @@ def _replace(module: Any, old: Any, new: Any) -> Any:
 
 
 def _renumber(classes: list[ClassDefinition]) -> list[ClassDefinition]:
-    """Return classes whose names count in the order of the file."""
+    """Number classes of the same name in the order of the file."""
     bases: dict[str, list[str]] = {}
     names = {c.name: c.name for c in classes if c.is_model}
     for definition in classes:
@@ -269,7 +269,7 @@ def _renumber(classes: list[ClassDefinition]) -> list[ClassDefinition]:
 
 
 def _sort(classes: list[ClassDefinition]) -> list[ClassDefinition]:
-    """Return classes after those that they use."""
+    """Sort classes so that each follows those that it uses."""
     by_name = {c.name: c for c in classes}
     order: dict[str, ClassDefinition] = {}
 
@@ -289,7 +289,7 @@ def _sort(classes: list[ClassDefinition]) -> list[ClassDefinition]:
 
 
 def _free_classes(module: Any, count: int) -> tuple[Any, bool]:
-    """Return the model with `num_classes` in the layer that gives its scores, if there is one."""
+    """Use `num_classes` in the layer that computes the scores, if there is one."""
     if isinstance(module, Layer):
         if module.cls not in CLASSIFIERS or module.args[1].value.value != count:
             return module, False
@@ -312,7 +312,7 @@ def leaves_parameters(module: Any) -> bool:
 
 
 def fold_sequences(root: Any) -> Any:
-    """Group convolution, normalization and activation in long flat sequences that repeat them."""
+    """Group repeated convolution, normalization and activation in long flat sequences."""
     runs: dict[Any, int] = {}
     for _, module in walk(root):
         if isinstance(module, Sequence) and len(module.items) >= FOLD_LENGTH:
@@ -324,7 +324,7 @@ def fold_sequences(root: Any) -> Any:
 
 
 def _runs(items: tuple) -> list[list[Layer]]:
-    """Return the runs of layers that begin with a convolution, up to what is none of its own."""
+    """Return runs of layers that begin with a convolution and end before an unrelated layer."""
     runs: list[list[Layer]] = []
     current: list[Layer] | None = None
     for item in items:

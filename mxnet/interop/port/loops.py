@@ -1,4 +1,4 @@
-"""What members of a list, or slices of a tensor, do alike becomes a loop or a comprehension."""
+"""Folds equal computations on items of a list or slices of a tensor into loops."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ COUNTER = "i"
 
 
 class _Different(Exception):
-    """Two expressions are not alike."""
+    """Raised if two expressions have different structures."""
 
 
 def fold_loops(unit: Unit) -> Unit:
-    """Return a unit with loops in its forward."""
+    """Return a unit with repeated steps of its forward folded into loops."""
     steps = list(_fold_chains(unit))
     for step in list(steps):
         if step in steps:
@@ -60,7 +60,7 @@ def _position(member: str) -> tuple[str, int]:
 
 
 def _fold_chains(unit: Unit) -> list[Step]:
-    """Write members of a list that are called one after the other as a loop."""
+    """Replace consecutive calls of list members by a loop."""
     steps, uses = list(unit.steps), count_uses(unit, list(unit.steps))
     lengths: dict[str, int] = {}
     for name, _ in unit.members:
@@ -93,7 +93,7 @@ def _is_chain(steps: list[Step], count: int, name: str, uses: dict[int, int]) ->
 
 
 def _fold_group(unit: Unit, steps: list[Step], step: Step) -> None:
-    """Write the list that a step reads as a comprehension, if its items are computed alike."""
+    """Replace a list whose items have equal expressions by a comprehension."""
     for group in [p for p in parts(step.expression) if isinstance(p, Group) and p.is_list]:
         if len(group.items) < MIN_REPEATS or not all(isinstance(v, Value) for v in group.items):
             continue
@@ -103,7 +103,7 @@ def _fold_group(unit: Unit, steps: list[Step], step: Step) -> None:
         except _Different:
             continue
         if len(tree.steps) < len(group.items):
-            continue  # nothing but names
+            continue  # only names
         number = 1 + max(n for s in unit.steps for n in s.outputs)
         number = max([number, *(1 + n for s in steps for n in s.outputs)])
         at = steps.index(step)
@@ -114,7 +114,7 @@ def _fold_group(unit: Unit, steps: list[Step], step: Step) -> None:
 
 
 class _Expansion:
-    """Puts what gives a value in its stead, where nothing else reads it."""
+    """Substitutes expressions for values that are read only once."""
 
     def __init__(self, unit: Unit, steps: list[Step]) -> None:
         self.uses = count_uses(unit, steps)
@@ -122,7 +122,7 @@ class _Expansion:
         self.steps: list[Step] = []
 
     def expand(self, expression: Any) -> Any:
-        """Return an expression of values that others read, too."""
+        """Substitute all values in an expression that no other step reads."""
         if not isinstance(expression, Value):
             return rebuild(expression, self.expand)
         step = self.producers.get(expression.number)
@@ -137,7 +137,7 @@ class _Expansion:
 
 
 class _Fold:
-    """One expression for several that are alike, with variables where they differ."""
+    """One expression for several of equal structure, with variables where they differ."""
 
     def __init__(self, items: list[Any]) -> None:
         self.columns: dict[Any, str] = {}
@@ -189,7 +189,7 @@ class _Fold:
 
 
 def _count(items: Any) -> Any:
-    """Return numbers that grow by one as an expression of the counter."""
+    """Return consecutive numbers as an expression of the counter."""
     numbers = [item.value for item in items]
     start = numbers[0] = 0 if numbers[0] is None else numbers[0]  # a slice from the beginning
     if type(start) is not int or numbers != [start + i for i in range(len(numbers))]:
@@ -198,7 +198,7 @@ def _count(items: Any) -> Any:
 
 
 def _merge_sources(unit: Unit, steps: list[Step]) -> list[Step]:
-    """Give outputs that only comprehensions read, all in order, one name: that of their tuple."""
+    """Merge outputs that comprehensions read in order into one name, that of their tuple."""
     uses = count_uses(unit, steps)
     number = 1 + max((n for s in steps for n in s.outputs), default=0)
     for i, step in enumerate(steps):

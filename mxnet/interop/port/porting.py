@@ -1,4 +1,4 @@
-"""`port`: from a model to a folder with `model.py`, its weights and a report."""
+"""`port`: converts a model to a folder with `model.py`, its weights and a report."""
 
 from __future__ import annotations
 

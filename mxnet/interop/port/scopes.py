@@ -1,4 +1,4 @@
-"""How the nodes of a model nest: by the calls of its blocks."""
+"""The nesting of a model's nodes, by the calls of its blocks."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _enter(tracer: BlockTracer, path: tuple[str, ...]) -> Any:
 
 
 def _relative(path: tuple[str, ...], outer: tuple[str, ...]) -> str:
-    """Return the name of a block in the block that calls it: ``convs.0`` in a list."""
+    """Return the name of a block relative to the block that calls it, such as ``convs.0``."""
     names = path[len(outer) :] if path[: len(outer)] == outer else path[-1:]
     if len(names) > 1 and names[-1].isdigit():
         return f"{'_'.join(names[:-1])}.{names[-1]}"
@@ -135,7 +135,7 @@ def _serial() -> int:
 
 
 def _paths_of_blocks(root: Block) -> list[tuple[tuple[str, ...], Block]]:
-    """Return a block and all below it, each once, with the attributes that lead to it."""
+    """Return a block and all its descendants, each once, with their attribute paths."""
     result: dict[int, tuple[tuple[str, ...], Block]] = {}
 
     def visit(path: tuple[str, ...], block: Block) -> None:
@@ -150,7 +150,7 @@ def _paths_of_blocks(root: Block) -> list[tuple[tuple[str, ...], Block]]:
 
 
 def scope_of_block(name: str, block: Block, inputs: tuple = ()) -> Scope:
-    """Return the empty scope of a block's call."""
+    """Return an empty scope for a block's call."""
     cls = type(block)
     is_symbol = isinstance(block, SymbolBlock)
     is_library = cls.__module__.startswith("mxnet.gluon.") and "model_zoo" not in cls.__module__
@@ -177,7 +177,7 @@ def scope_of_block(name: str, block: Block, inputs: tuple = ()) -> Scope:
 
 
 def _title_of_prefix(block: Block, parent: str) -> str:
-    """Return what a block's own prefix names: ``A1_`` is one of several ``A``."""
+    """Return the title in a block's own prefix: ``A`` for ``A1_``."""
     own = block.prefix.removeprefix(parent).rstrip("_").rstrip("0123456789")
     return "" if own.lower().endswith("concurrent") else own
 
@@ -186,7 +186,7 @@ MAX_DOC = 70  # characters
 
 
 def first_line(cls: type) -> str:
-    """Return the first line of a class's own docstring, if it is a sentence that fits."""
+    """Return the first line of a class's own docstring, if it is a short plain sentence."""
     own = cls.__dict__.get("__doc__")
     text = own if isinstance(own, str) else (cls.__doc__ or "") if own is not None else ""
     doc = inspect.cleandoc(text).split("\n\n")[0]
@@ -196,7 +196,7 @@ def first_line(cls: type) -> str:
 
 
 def _argument_names(block: Block, inputs: tuple) -> dict[tuple[Node, int], str]:
-    """Return the names that symbols have in the block's own code, by their entries."""
+    """Map graph entries to the names of the corresponding arguments of the block's forward."""
     function = getattr(block, "hybrid_forward", None)
     skipped = 1
     if (
@@ -219,7 +219,7 @@ def _argument_names(block: Block, inputs: tuple) -> dict[tuple[Node, int], str]:
 
 
 def boundary(scope: Scope, graph: Graph) -> tuple[list[Entry], list[Entry]]:
-    """Return the entries that a scope reads from outside, and those that it gives to others."""
+    """Return the entries that a scope reads from outside, and those that others read from it."""
     inside = set(scope.nodes())
     reads: dict[tuple[Node, int], Entry] = {}
     for node in scope.nodes():

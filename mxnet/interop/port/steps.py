@@ -1,4 +1,4 @@
-"""From scopes of nodes to modules: each node becomes a layer or a step of its unit's forward."""
+"""Converts scopes to modules: nodes become layers or steps of the unit's forward."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ from .tree import (
 UnsupportedPort = UnsupportedTorch
 LIST_ITEM = re.compile(r"[^\W\d]\w*\.\d+")
 LIKE = ("torch.zeros_like", "torch.ones_like")
-MAX_INLINE_STEPS = 2  # of a block without layers, which needs no class
+MAX_INLINE_STEPS = 2  # maximum for a block without layers to need no class
 
 
 @dataclass
 class Source:
-    """A parameter or auxiliary state of the model, or what follows from parameters alone."""
+    """A parameter or auxiliary state, or a value computed only from parameters."""
 
     node: Node
     index: int = 0
 
 
 class PortCall(TorchCall):
-    """One node that is being written, with what is known about it."""
+    """A node that is being converted, with its shapes and types."""
 
     facts: Any = None
 
@@ -82,11 +82,11 @@ class PortCall(TorchCall):
 
 
 class Port:
-    """What is known of the whole model: shapes, types, parameters, and functions in use."""
+    """Data of the whole model: shapes, types, parameters, and used functions."""
 
     def __init__(self, model: Model, constants: Container[str] = ()) -> None:
         self.model = model
-        self.constants = constants  # names of parameters that are never trained
+        self.constants = constants  # names of frozen parameters
         self.outputs: dict[Any, dict[tuple[int, int], None]] = {}
         self.skeletons: dict[str, str] = {}
         self.functions: dict[str, str] = {}  # names in the file, with the module that has them
@@ -106,7 +106,7 @@ class Port:
         self.states = set(graph.auxiliary)
 
     def call(self, node: Node) -> PortCall:
-        """Return a node with its facts."""
+        """Return a node with its shapes and types."""
         shapes: Any = [self.shapes[e.node][e.index] for e in node.inputs]
         if any(s is None or any(n < 1 for n in s) for s in shapes):
             shapes = None
@@ -134,7 +134,7 @@ class Port:
         return StepWriter(self, scope, inputs).run(self.model.graph.heads)
 
     def _collect_outputs(self, scope: Scope) -> None:
-        """Note which outputs of scopes that share their parameters are read, of any of them."""
+        """Collect the outputs that are read of any of the scopes that share their parameters."""
         for item in scope.items:
             if not isinstance(item, Scope):
                 continue
@@ -167,7 +167,7 @@ class Port:
         return sorted(entries, key=position)
 
     def input_names(self, scope: Scope, inputs: List[Entry]) -> tuple[str, ...]:
-        """Return the names of arguments: those of the block's code, of inputs of the model."""
+        """Return the names of arguments, from the block's code or the model's inputs."""
         known = scope.input_names
         names: list[str] = []
         for i, entry in enumerate(inputs):
@@ -179,12 +179,12 @@ class Port:
         return tuple(names)
 
     def is_parameter(self, node: Node) -> bool:
-        """Return whether a node is a parameter, or follows from parameters alone."""
+        """Return whether a node is a parameter, or computed only from parameters."""
         return node.name in self.params if node.op is None else node in self.derived
 
 
 def _derived(graph: Any, params: set[str]) -> set[Node]:
-    """Return the nodes that compute something of parameters alone."""
+    """Return the nodes that are computed only from parameters."""
     derived: set[Node] = set()
     heads = {e.node for e in graph.heads}
     for node in graph.nodes:
@@ -198,7 +198,7 @@ def _derived(graph: Any, params: set[str]) -> set[Node]:
 
 
 def _unwrap(module: Any) -> Any:
-    """Return the only member of a unit that does nothing but call it."""
+    """Return the only member of a unit that just calls this member."""
     if not isinstance(module, Unit) or len(module.members) != 1 or len(module.steps) != 1:
         return module
     (name, member), step = module.members[0], module.steps[0]
@@ -208,7 +208,7 @@ def _unwrap(module: Any) -> Any:
 
 
 def _without_conversion(module: Any, scope: Scope) -> Any:
-    """Return a unit without the conversion of its only input to indices, which its caller does."""
+    """Remove the conversion of a unit's only input to indices. The caller converts instead."""
     if not isinstance(module, Unit) or module.inputs != 1 or len(module.steps) < 2:
         return None
     first, *steps = module.steps
@@ -273,7 +273,7 @@ class StepWriter:
     def _write(self, scope: Scope) -> None:
         for item in scope.items:
             if isinstance(item, Node):
-                if item not in self.port.derived:  # those are written where they are read
+                if item not in self.port.derived:  # derived nodes are inlined where they are used
                     self._write_node(item)
             elif item.kind == "inline":
                 self._hints.append((item.name, item.identity))
@@ -354,7 +354,7 @@ class StepWriter:
         raise UnsupportedPort(f"mx port: {entry.node.name!r} is read before it is computed.")
 
     def operand(self, value: Any) -> Any:
-        """Return what a step may read: a parameter becomes a member of the unit."""
+        """Return the operand of a step. A parameter becomes a member of the unit."""
         if isinstance(value, Source) and value.node.op is not None:
             self._write_node(value.node)
             return self.values[value.node, value.index]
@@ -393,7 +393,7 @@ class StepWriter:
         used = set(_members_of([*(s.expression for s in self.steps), *outputs]))
         self.members = {n: m for n, m in self.members.items() if n in used}
 
-    # -- what rows call ---------------------------------------------------------------------
+    # -- used by rows -----------------------------------------------------------------------
 
     def add(self, expression: Any, outputs: int = 1) -> Any:
         """Add a step and return its value, or its values."""
@@ -461,12 +461,12 @@ class StepWriter:
         return candidate
 
     def definition(self, value: Any) -> Any:
-        """Return the expression of the step that gives a value alone, or None."""
+        """Return the expression of the step whose only output is this value, or None."""
         number = getattr(value, "number", -1)
         return next((s.expression for s in self.steps if s.outputs == (number,)), None)
 
     def shape_source(self, value: Any) -> Any:
-        """Return the value whose shape an elementwise result has, to read sizes from it."""
+        """Return the value to read the shape of an elementwise result from."""
         while True:
             expression = self.definition(value)
             if isinstance(expression, Infix) and isinstance(expression.right, Const):
@@ -477,19 +477,19 @@ class StepWriter:
                 return value
 
     def use_function(self, name: str, module: str = "") -> str:
-        """Return the name of a function of the library, which the file will have."""
+        """Return the name of a library function, and include the function in the file."""
         self.port.functions[name] = module or name
         if self._node is not None and self._node.op in SUPPRESSIONS:
             self.port.suppressions.append((name, self._node))
         return name
 
     def ones(self, source: Any) -> TensorSource:
-        """Return a constant of ones of the shape of a parameter."""
+        """Return a constant of ones with the shape of a parameter."""
         shape = self.port.params[source.node.name].shape
         return TensorSource((), constant=torch.ones(shape))
 
     def gather(self, call: TorchCall, index: int) -> TensorSource:
-        """Return where each number of an input comes from, if parameters are only rearranged."""
+        """Return the source of each element of an input, if it only rearranges parameters."""
         return gather_parameters(self.port, call.node, call.node.inputs[index])
 
     @staticmethod
@@ -498,10 +498,10 @@ class StepWriter:
         return entry.node.op in (zeros, zeros_without_dtype)
 
     def unsupported(self, call: TorchCall, why: str) -> UnsupportedTorch:
-        """Return the error that a node cannot be ported."""
+        """Return the error for a node that cannot be ported."""
         return UnsupportedPort(f"mx port: operator {call.op.name} (node {call.node.name!r}) {why}")
 
-    # -- what rows of to_torch call ---------------------------------------------------------
+    # -- used by rows of to_torch -----------------------------------------------------------
 
     def call(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Add a call of a torch function."""
@@ -523,11 +523,11 @@ class StepWriter:
         return self.add(Call(f".{name}", (x, *(self.operand(a) for a in args))))
 
     def size(self, x: Any, axis: int) -> Any:
-        """Add a reading of one size."""
+        """Add a step that reads one size."""
         return self.add(Call(".shape", (x, Const(axis))))
 
     def inline_body(self, *args: Any) -> Any:
-        """Refuse the body of a loop."""
+        """Raise for the body of a loop."""
         assert self._node is not None
         raise self.unsupported(self.port.call(self._node), "is a loop or branch of MXNet.")
 
@@ -608,7 +608,7 @@ def _members_of(expression: Any) -> Iterator[str]:
 
 
 def _rename_numbers(unit: Unit) -> Unit:
-    """Return a unit whose members have names: numbers stay in lists that are complete."""
+    """Rename members that have numbers as names. Complete lists keep their numbers."""
     taken = {n for n, _ in unit.members}
     lists: dict[str, list[int]] = {}
     for name in taken:
@@ -647,7 +647,7 @@ def _rename_numbers(unit: Unit) -> Unit:
 
 
 def as_module(unit: Unit, expression: Any) -> Any:
-    """Return the module that does what an expression of one value does, or None."""
+    """Return a module equivalent to an expression of one value, or None."""
     if isinstance(expression, Apply):
         return dict(unit.members)[expression.member]
     if isinstance(expression, Call) and expression.function in MODULE_FORMS:
@@ -686,7 +686,7 @@ def chain(unit: Unit, start: Any, end: Any) -> list[Any] | None:
 
 
 def as_sequence(unit: Unit, title: str = "") -> Sequence | None:
-    """Return a unit as a sequence, if each step reads what the last one gave."""
+    """Return a unit as a sequence, if each step only reads the result of the previous one."""
     if unit.inputs != 1 or len(unit.outputs) != 1:
         return None
     modules = chain(unit, Value(0), unit.outputs[0])
@@ -731,10 +731,10 @@ def as_branches(unit: Unit, title: str = "") -> Branches | None:
 
 
 def gather_parameters(port: Port, reader: Node, entry: Entry) -> TensorSource:
-    """Return an entry as parameters and the index of each of its numbers in them.
+    """Return an entry as parameters, with the index of each element in them.
 
-    The nodes may only move numbers: what they make of indices tells where each number comes from,
-    and what they make of other numbers, whether they change any.
+    The nodes may only move elements. They are run on indices, to find the source of each element,
+    and on other numbers, to check that no value changes.
     """
     nodes = topological([entry])
     names, total, starts = [], 0, {}
@@ -750,7 +750,7 @@ def gather_parameters(port: Port, reader: Node, entry: Entry) -> TensorSource:
     inside = {*nodes, reader}
     others = [n for n in port.model.graph.nodes if n not in inside]
     if any(e.node in starts for n in others for e in n.inputs):
-        raise NoRow  # a parameter that others read as it stands
+        raise NoRow  # a parameter that other nodes read directly
 
     def run(numbers: Tensor) -> Tensor:
         values: dict[tuple[Node, int], Tensor] = {}

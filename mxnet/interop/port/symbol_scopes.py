@@ -1,8 +1,8 @@
-"""How the nodes of a symbol nest: by the prefixes of their names, and by what repeats.
+"""The nesting of a symbol's nodes, by the prefixes of their names and by data flow.
 
-Nodes of one prefix become a scope if data enters and leaves them at one side each. What names do
-not tell, the flow does: between two points that all data passes, nodes side by side are branches
-or a residual unit.
+Nodes with a common prefix become a scope if data enters and leaves the group only once. Otherwise,
+data flow decides: parallel nodes between two points that all data passes are branches or a residual
+unit.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from .scopes import Scope, boundary
 
 MAX_INPUTS, MAX_OUTPUTS = 4, 2
 MIN_NODES = 2
-MIN_JOINS = 2  # of a named scope, to look for structure inside
+MIN_JOINS = 2  # minimum for a named scope to be searched for structure
 RESIDUAL = "ResidualUnit"
 JOINS = (elemwise_add, broadcast_add, add_n)
 ACTIVATIONS = (activation, leaky_relu, relu)
-# Words of names that say what joins, not which part of the network it belongs to.
+# Words of names that describe the operator, and not a part of the network.
 JOIN_WORDS = re.compile(r"^(ch|concat|chconcat|plus|elemwise|broadcast|add|n|_?plus)?\d*$")
 
 Items = list[Any]  # nodes and scopes
@@ -70,7 +70,7 @@ class _Nesting:
         return scope
 
     def _name_members(self, scope: Scope) -> None:
-        """Name the members of a scope by what its nodes' names add to those of the scope."""
+        """Name the members of a scope by the names of their nodes relative to the scope."""
         nodes = list(scope.nodes())
         paths = [self.paths[n] for n in nodes]
         common = 0
@@ -85,7 +85,10 @@ class _Nesting:
                 item.name = _strip_words(item.name, paths[0][:common])
 
     def _path(self, node: Node) -> tuple[str, ...]:
-        """Return the words of a node's name; one that was named by itself follows its inputs."""
+        """Return the words of a node's name.
+
+        Automatically named nodes use the path of their inputs.
+        """
         name = re.sub(r"_fwd$", "", node.name)
         words = tuple(w for w in name.split("_") if w)
         operator = node.operator.name.lower().lstrip("_")
@@ -141,7 +144,7 @@ class _Nesting:
         return items
 
     def _identity(self, group: list[Node]) -> Any:
-        """Return what scopes of the same parameters share: they are one module, called again."""
+        """Return the identity of a group. Groups with the same parameters are one module."""
         names = sorted(
             {
                 e.node.name
@@ -153,7 +156,7 @@ class _Nesting:
         return ("parameters", *names) if names else None
 
     def _is_closed(self, group: Sequence[Node]) -> bool:
-        """Return whether data enters and leaves a group once, and none leaves and comes back."""
+        """Return whether data enters and leaves a group only once, and does not reenter it."""
         inside = set(group)
         layers = [n for n in group if any(e.node.name in self.parameters for e in n.inputs)]
         if len(layers) < MIN_NODES:
@@ -186,7 +189,7 @@ class _Nesting:
         return True
 
     def _is_shared(self, group: Sequence[Node]) -> bool:
-        """Return whether other nodes read the group's parameters, as steps of a cell do."""
+        """Return whether other nodes read the group's parameters, such as unrolled cells."""
         inside = set(group)
         names = set(self._identity(list(group)) or ())
         return any(e.node.name in names for n in self.nodes if n not in inside for e in n.inputs)
@@ -194,7 +197,7 @@ class _Nesting:
     # -- order ------------------------------------------------------------------------------
 
     def _sort(self, items: Items) -> Items:
-        """Return items in an order in which each follows what it reads."""
+        """Sort items topologically."""
         owner: dict[Node, int] = {}
         for i, item in enumerate(items):
             for node in _nodes(item):
@@ -217,7 +220,7 @@ class _Nesting:
     # -- by flow ----------------------------------------------------------------------------
 
     def _by_flow(self, items: Items) -> Items:
-        """Group items between points that all data passes: branches, residual units."""
+        """Group items between points that all data passes into branches and residual units."""
         parts = self._cut(items)
         if len(parts) == 1:
             return items
@@ -233,7 +236,7 @@ class _Nesting:
         return result
 
     def _cut(self, items: Items) -> list[Items]:
-        """Return runs of items between which one value alone is alive."""
+        """Split the items at every point where exactly one value is live."""
         inside = {n for item in items for n in _nodes(item)}
         last: dict[tuple[Node, int], int] = {}
         for i, item in enumerate(items):
@@ -263,7 +266,7 @@ class _Nesting:
         return [part for part in parts if part]
 
     def _region(self, part: Items) -> Items:
-        """Return one scope for nodes side by side, if they end in a sum or a concatenation."""
+        """Return one scope for parallel nodes, if they end in a sum or a concatenation."""
         join = part[-1]
         if not isinstance(join, Node) or len(part) < 3:
             return part
@@ -322,7 +325,7 @@ class _Nesting:
 
 
 def _follows(node: Node) -> bool:
-    """Return whether an unnamed node belongs to what it reads: sums, products, activations."""
+    """Return whether an unnamed node (sum, product, activation) joins the scope of its inputs."""
     op = node.operator
     return (
         op in ACTIVATIONS
@@ -344,7 +347,7 @@ def _join_numbers(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _renumber(names: dict[Node, str]) -> dict[Node, str]:
-    """Return names that count within their unit: ``conv7, conv8`` become ``conv1, conv2``."""
+    """Renumber names within a unit: ``conv7, conv8`` become ``conv1, conv2``."""
     bases = {node: re.sub(r"\d+$", "", name) for node, name in names.items()}
     counts: dict[str, int] = {}
     result = {}
@@ -364,7 +367,7 @@ def _nodes(item: Any) -> list[Node]:
 
 
 def _absorbs(scope: Any, item: Any) -> bool:
-    """Return whether an item is the activation behind a residual sum."""
+    """Return whether an item is the activation after a residual sum."""
     return (
         isinstance(scope, Scope)
         and scope.title == RESIDUAL

@@ -1,8 +1,8 @@
-"""What a model becomes before it is text: modules, and the steps of their `forward`.
+"""Intermediate representation of ported models: modules, and the steps of their `forward`.
 
-A `Unit` is a module with a `forward` of its own; `Sequence` and `Branches` run their items one
-after the other and side by side; a `Layer` is a call of a class. Everything is plain data, which
-`classes` compares and `emit` prints.
+A `Unit` is a module with a `forward` of its own. A `Sequence` runs its items one after the other,
+and `Branches` run them in parallel. A `Layer` is a call of a class. All of these are plain data,
+which `classes` compares and `emit` prints.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Const:
-    """A literal. `role` says what it counts; only literals of one role share a parameter."""
+    """A literal. `role` is its meaning. Only literals of one role share a parameter."""
 
     value: Any
     role: str = ""
@@ -105,7 +105,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Loop:
-    """Members of a list, each called with what the one before returned as its first argument."""
+    """A loop over members of a list. The first argument of each is the previous result."""
 
     members: str
     args: tuple
@@ -163,7 +163,7 @@ class Layer:
     args: tuple[Argument, ...] = ()
     tensors: tuple[tuple[str, TensorSource], ...] = field(default=(), compare=False)
     wrapper: str = ""
-    node: str = field(default="", compare=False)  # whose output is this layer's
+    node: str = field(default="", compare=False)  # the MXNet node with the same output
 
     def value(self, name: str) -> Any:
         """Return the value of an argument."""
@@ -172,7 +172,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Sequence:
-    """Modules one after the other; `title` and `doc` are of the block that they come from."""
+    """Modules that run one after the other. `title` and `doc` describe the original block."""
 
     items: tuple
     title: str = field(default="", compare=False)
@@ -192,7 +192,7 @@ class Branches:
 
 @dataclass(frozen=True)
 class OptionalModule:
-    """A module that only some instances have; the others have an identity."""
+    """A module of only some instances. The other instances have an identity."""
 
     module: Any
     flag: Const
@@ -244,7 +244,7 @@ def walk(module: Module, path: str = "") -> Iterator[tuple[str, Module]]:
 
 
 def rebuild_module(module: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a module whose members are what a function returns for them."""
+    """Return a copy of a module with a function applied to its members."""
     new = [change(child) for _, child in children(module)]
     if all(a is b for a, (_, b) in zip(new, children(module), strict=True)):
         return module
@@ -257,13 +257,13 @@ def rebuild_module(module: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def leaves(module: Module) -> int:
-    """Return how many layers a module holds."""
+    """Return the number of layers in a module."""
     below = [leaves(child) for _, child in children(module)]
     return sum(below) if below else 1
 
 
 def parts(expression: Any) -> Iterator[Any]:
-    """Yield the expressions that an expression is made of."""
+    """Yield the direct parts of an expression."""
     if isinstance(expression, tuple | list):
         yield from expression
     elif isinstance(expression, Apply | Loop | Call):
@@ -278,7 +278,7 @@ def parts(expression: Any) -> Iterator[Any]:
 
 
 def rebuild(expression: Any, change: Callable[[Any], Any]) -> Any:
-    """Return an expression whose parts are replaced by what a function returns for them."""
+    """Return a copy of an expression with a function applied to its parts."""
     if isinstance(expression, Apply | Loop | Call):
         args = tuple(map(change, expression.args))
         if isinstance(expression, Call):

@@ -1,4 +1,4 @@
-"""Units of equal structure as one template with slots, and slots as parameters of a class."""
+"""Merges units of equal structure to templates, and converts their slots to parameters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .tree import IDENTITY, Apply, Const, Name, OptionalModule, Step, Unit, Valu
 
 
 class Mismatch(Exception):
-    """Two modules have different structures."""
+    """Raised if two modules have different structures."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Template:
     roles: list[str] = field(default_factory=list)
 
     def merge(self, other: Any) -> None:
-        """Add an instance, or raise Mismatch and change nothing."""
+        """Add an instance. Raise Mismatch without changes if it does not fit."""
         merger = _Merger(self)
         self.module = merger.merge(self.module, other)
         self.columns = [
@@ -58,7 +58,7 @@ class _Merger:
         self.values: dict[int, int] = {}
 
     def merge(self, a: Any, other: Any) -> Any:
-        """Return what both have in common, with slots where literals differ."""
+        """Return the common structure of both, with slots where literals differ."""
         b: Any = other
         if isinstance(a, Slot):
             if not isinstance(b, Const) or b.role != a.role:
@@ -109,7 +109,7 @@ class _Merger:
         return Slot(len(self.columns) - 1, role)
 
     def _open(self, module: Any) -> Any:
-        """Return a module that some instances lack, with slots for what others may share."""
+        """Return an optional module, with slots for its literals."""
         if isinstance(module, Const):
             is_shared = module.role == "stride" or module.role.startswith(CHANNELS)
             return self._new_slot(module.role, module.value) if is_shared else module
@@ -125,7 +125,7 @@ class _Merger:
         self.row[flag.number] = value
 
     def _merge_units(self, a: Unit, b: Unit) -> Unit:
-        """Merge two units; members that only the first has may be passed over by the second."""
+        """Merge two units. Members that only the first has become optional."""
         if a.inputs != b.inputs:
             raise Mismatch
         others = dict(b.members)
@@ -178,12 +178,12 @@ class _Merger:
 
 
 def same_literal(a: Any, b: Any) -> bool:
-    """Return whether two literals are written alike; 1, 1.0 and True are not."""
+    """Return whether two literals have the same text. 1, 1.0 and True do not."""
     return type(a) is type(b) and a == b
 
 
 def merge_all(instances: List[Any]) -> list[tuple[Template, list[int]]]:
-    """Return templates and which instances each stands for; richer instances come first."""
+    """Return templates and the instances of each. Instances with more members come first."""
     order = sorted(range(len(instances)), key=lambda i: -_size(instances[i]))
     clusters: list[tuple[Template, list[int]]] = []
     for i in order:
@@ -224,7 +224,7 @@ class Signature:
     texts: dict[int, Any]  # text, or a literal
 
 
-# Names of parameters by the role of the literals; channels are named by where they stand.
+# Names of parameters by the role of the literals. Channels are named by their position.
 ROLE_NAMES = {
     "flag": "downsample",
     "kernel": "kernel_size",
@@ -269,7 +269,7 @@ class _Group:
 
 
 def _group_slots(template: Template) -> list[_Group]:
-    """Return slots that have equal values in all instances together."""
+    """Group slots that have equal values in all instances."""
     groups: list[_Group] = []
     for number, column in enumerate(template.columns):
         role = template.roles[number]
@@ -291,7 +291,7 @@ ORDER = ("kernel", "stride", "padding", "dilation", "groups")
 
 
 def _position(parameter: Parameter) -> int:
-    """Return where a parameter with a default stands: as in torch's own layers."""
+    """Return the position of a parameter with a default, in the order of torch's layers."""
     if parameter.default is MISSING:
         return 0
     return ORDER.index(parameter.role) if parameter.role in ORDER else len(ORDER)
@@ -317,7 +317,7 @@ def _fits(a: List[Any], b: List[Any]) -> bool:
 
 
 def _name_channels(groups: list[_Group]) -> None:
-    """Name the first that is read `in_channels`, the last that is written `out_channels`."""
+    """Name the first input channels `in_channels`, and the last output channels `out_channels`."""
     if not groups:
         return
     readers = [g for g in groups if "channels:in" in g.roles]
@@ -337,7 +337,7 @@ def _name_channels(groups: list[_Group]) -> None:
 
 
 def _derive_channels(groups: list[_Group]) -> dict[str, str]:
-    """Return expressions of channels that are a fixed multiple or part of others."""
+    """Return expressions of channels that are a fixed multiple or fraction of others."""
     derived: dict[str, str] = {}
     order = {"out_channels": 0, "channels": 1, "in_channels": 2}
     bases = sorted(groups, key=lambda g: order.get(g.name, 3))

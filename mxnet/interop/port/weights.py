@@ -1,4 +1,4 @@
-"""The tensors of a ported model: where each comes from, and how MXNet's arrays become it."""
+"""The tensors of a ported model, and their conversion from MXNet's arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Layout:
     norms: list[str] = field(default_factory=list)  # batch normalizations
 
     def tensors(self, arrays: Mapping[str, Any]) -> dict[str, Tensor]:
-        """Return MXNet's arrays, of parameters or of gradients, as torch lays them out."""
+        """Convert MXNet's arrays of parameters or gradients to torch's layout."""
         result = {}
         for path, source in self.sources.items():
             if source.constant is not None:

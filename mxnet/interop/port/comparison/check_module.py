@@ -1,7 +1,7 @@
 """Compares a ported file with stored numbers: ``python check_module.py FOLDER``.
 
-A program of its own, which imports torch and safetensors but no MXNext: what it sees is what users
-of the file will see. `verify` writes the folder and reads the results.
+A separate program that imports torch and safetensors but not MXNext, like users of the file.
+`verify` writes the folder and reads the results.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def as_tuple(output: Any) -> tuple[Tensor, ...]:
     return tuple(output) if isinstance(output, tuple | list) else (output,)
 
 
-# It imports no MXNext, either.
+# This module does not import MXNext, either.
 differences = import_file(
     Path(__file__).parents[2] / "comparison/differences.py", "differences_of_outputs"
 )
@@ -81,7 +81,7 @@ class Checker:
         stored = self.read("cases")
         model = self.load().eval()
         for case in self.plan["cases"]:
-            print(f"outputs of {case}", flush=True)  # noqa: T201 -- the parent reads how far it came
+            print(f"outputs of {case}", flush=True)  # noqa: T201 -- the parent reads the progress
             with torch.no_grad(), self.same_rows(stored, case):
                 outputs = as_tuple(model(*self.inputs(stored, case)))
             for i, output in enumerate(outputs):
@@ -89,7 +89,7 @@ class Checker:
 
     @contextmanager
     def same_rows(self, stored: dict[str, Tensor], case: str) -> Iterator[None]:
-        """Compare what suppressions read, and have them go on with MXNet's numbers.
+        """Compare the inputs of suppressions, then run them on MXNet's inputs.
 
         Rounding decides which of two boxes with nearly equal scores suppresses the other.
         """
@@ -227,7 +227,7 @@ class Checker:
     # -- torch's compilers ------------------------------------------------------------------
 
     def check_compilers(self) -> None:
-        """Compare what `torch.compile` and `torch.export` make of the model."""
+        """Compare the results of `torch.compile` and `torch.export`."""
         stored = self.read("cases")
         case = self.plan["cases"][0]
         inputs = self.inputs(stored, case)
@@ -270,7 +270,7 @@ def remove_dropout(model: nn.Module) -> None:
 
 
 def count_values(model: nn.Module) -> dict[str, int]:
-    """Return a table of how many values each batch normalization averages; calls fill it."""
+    """Return the number of values that each batch normalization averages. Calls fill the dict."""
     counts: dict[str, int] = {}
 
     def register(path: str, norm: nn.Module) -> None:
@@ -294,7 +294,7 @@ def main(folder: str, checks: Iterable[str]) -> None:
         if check == "outputs":
             checker.check_outputs()
             if any(row["error"] > checker.plan["tolerance"] for row in checker.rows):
-                break  # nothing else can agree
+                break  # the other checks would fail, too
         elif check == "training":
             checker.check_training()
         elif check == "compilers":
@@ -309,6 +309,6 @@ def main(folder: str, checks: Iterable[str]) -> None:
 
 
 if __name__ == "__main__":
-    # Its own folder has modules of MXNext, which nothing here may import by chance.
+    # Prevent imports of MXNext's modules from the folder of this file.
     sys.path.remove(str(Path(__file__).resolve().parent))
     main(sys.argv[1], sys.argv[2:])

@@ -1,4 +1,4 @@
-"""The numbers that MXNet computes, with which a ported file is compared."""
+"""Reference results of MXNet, with which a ported file is compared."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from ..text.losses import LOSS_ROWS
 Arrays = dict[str, np.ndarray]
 
 STEPS = 5
-MIN_BATCH = 4  # of training
-STEP_SIZE = 0.0001  # of the first step, relative to the largest parameter
+MIN_BATCH = 4  # for training
+STEP_SIZE = 0.0001  # change in the first step, relative to the largest parameter
 INDEX_READERS = (embedding, take, one_hot, pick)
 LENGTH_READERS = (sequence_mask, sequence_last, sequence_reverse, softmax, rnn)
 LENGTHS = ("sequence_length", "length")
@@ -41,7 +41,7 @@ DROPS = (dropout, rnn)
 
 @dataclass
 class Training:
-    """What several steps of MXNet gave."""
+    """Results of several training steps in MXNet."""
 
     inputs: Arrays
     heads: list[np.ndarray]
@@ -70,7 +70,7 @@ class Reference:
     # -- inputs -----------------------------------------------------------------------------
 
     def cases(self, given: Mapping[str, Arrays]) -> dict[str, Arrays]:
-        """Return inputs to predict with: random ones, edges, another batch, and those given."""
+        """Return inputs for prediction: random values, edge cases, another batch size, `given`."""
         shapes, dtypes = self.model.input_shapes, self.model.numpy_dtypes
         cases = {n: self._in_range(c) for n, c in test_inputs(shapes, dtypes).items()}
         other = {n: (s[0] + 1, *s[1:]) if s else s for n, s in shapes.items()}
@@ -79,7 +79,7 @@ class Reference:
         return {**cases, **given}
 
     def _in_range(self, feed: Arrays) -> Arrays:
-        """Return inputs in which indices and lengths are random, within what they may be."""
+        """Replace indices and lengths by random values in their valid ranges."""
         rng = np.random.RandomState(0)
         return {
             n: rng.randint(*self.ranges[n], a.shape).astype(a.dtype) if n in self.ranges else a
@@ -93,7 +93,7 @@ class Reference:
         return self.model.run(feed)
 
     def inputs_of(self, node: Node, feed: Arrays) -> list[np.ndarray]:
-        """Return what a node reads in prediction."""
+        """Return the inputs of a node in prediction."""
         return replace(self.model, symbol=Symbol(list(node.inputs))).run(feed)
 
     def internals(self, feed: Arrays, train: bool) -> Arrays:
@@ -115,7 +115,7 @@ class Reference:
         }
 
     def train(self, batch: Arrays | None = None) -> Training:
-        """Return what several steps of plain gradient descent give, in double precision if may."""
+        """Train several steps of gradient descent, in float64 if all operators support it."""
         feed = batch or self.training_batch()
         try:
             return self._train(feed, "float64")
@@ -123,7 +123,7 @@ class Reference:
             return self._train(feed, "float32")
 
     def training_batch(self) -> Arrays:
-        """Return random inputs, of three samples or more if the graph takes them."""
+        """Return random inputs of at least `MIN_BATCH` samples, if the graph supports it."""
         shapes = self.model.input_shapes
         larger = {n: (max(s[0], MIN_BATCH), *s[1:]) if s else s for n, s in shapes.items()}
         if self.model.takes(larger):
@@ -200,7 +200,7 @@ class Reference:
 
     @property
     def has_loss(self) -> bool:
-        """Whether the symbol has output layers, which need no gradient from above."""
+        """Whether the symbol has output layers, which need no head gradient."""
         return self.trainer is not self.model
 
     def _backward(self, executor: Any, heads: list[np.ndarray], dtype: str) -> Arrays:
@@ -240,7 +240,7 @@ def _cast(array: Any, dtype: str) -> Any:
 
 
 def without_dropout(graph: Graph) -> list[Any]:
-    """Return heads of a copy of a graph in which nothing is dropped."""
+    """Return the heads of a copy of a graph with all dropout disabled."""
     heads = compose(graph)
     for node in Graph(heads).nodes:
         if node.op in DROPS and "p" in node.typed:
@@ -249,7 +249,7 @@ def without_dropout(graph: Graph) -> list[Any]:
 
 
 def _ranges(model: Model, shapes: Mapping[Node, Any]) -> dict[str, tuple[int, int]]:
-    """Return the ranges of inputs that are rows of a table, or lengths of sequences."""
+    """Return the valid ranges of inputs that are indices or lengths."""
     ranges: dict[str, tuple[int, int]] = {}
     params = model.params
     for node in model.graph.nodes:

@@ -1,4 +1,4 @@
-"""Comparison of a ported file with MXNet, in a process of its own without MXNext."""
+"""Comparison of a ported file with MXNet, in a separate process without MXNext."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class Row(NamedTuple):
 
 @dataclass
 class PortReport:
-    """What was compared between MXNet and the ported file.
+    """Results of the comparison of a ported file with MXNet.
 
     Parameters
     ----------
     name
         The name of the model's class.
     rows
-        The largest error of each kind of numbers, with the largest that passes.
+        The largest error of each kind of values, with its tolerance.
     notes
-        What else is to know: what was not compared, or not as it stands.
+        Remarks, such as values that were not compared or were adjusted before.
     lines
         Lines of the file.
     files
@@ -80,7 +80,7 @@ class PortReport:
         return all(row.passed for row in self.rows)
 
     def error(self, check: str) -> float:
-        """Return the largest error of one kind of numbers."""
+        """Return the largest error of one kind of values."""
         return max((row.error for row in self.rows if row.check == check), default=0.0)
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ class PortReport:
 
 
 class Verifier:
-    """Writes what the checking process needs, runs it, and reads what it measured."""
+    """Writes the input of the checking process, runs it, and reads its results."""
 
     def __init__(
         self, folder: Path, reference: Reference, parts: FileParts, tolerance: float
@@ -138,13 +138,13 @@ class Verifier:
             raise self._explain(report, cases)
 
     def check_loading(self, report: PortReport, skeletons: Sequence[str]) -> None:
-        """Check that a file with operators that are still to be written loads its weights."""
+        """Check that a file with unimplemented operators loads its weights."""
         self._write_plan([])
         self._run(["loading"])
         names = ", ".join(skeletons)
         report.notes.append(f"Nothing was compared: {names} must be written by hand first.")
 
-    # -- what the process reads -------------------------------------------------------------
+    # -- input of the process ---------------------------------------------------------------
 
     def _write_cases(self, cases: dict[str, Arrays]) -> None:
         tensors: dict[str, Any] = {}
@@ -164,7 +164,7 @@ class Verifier:
         safetensors_file.write(self.folder / "cases.safetensors", tensors)
 
     def _write_training(self) -> str | None:
-        """Write what training gave; return the reason if it cannot be compared."""
+        """Write the results of training, or return the reason why they cannot be compared."""
         graph = self.reference.trainer.graph
         draws = [n for n in graph.nodes if n.op is not None and _draws(n)]
         if draws:
@@ -195,7 +195,7 @@ class Verifier:
         return None
 
     def _add_ties(self, tensors: dict[str, Any]) -> None:
-        """Leave gradients of shared parameters under one name."""
+        """Keep the gradients of shared parameters under one name only."""
         for path, _ in self.layout.ties:
             tensors.pop(f"grad/{path}", None)
             tensors.pop(f"after/{path}", None)
@@ -217,7 +217,7 @@ class Verifier:
         }
         (self.folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
 
-    # -- what it measured -------------------------------------------------------------------
+    # -- results of the process -------------------------------------------------------------
 
     def _run(self, checks: Sequence[str]) -> Any:
         command = [sys.executable, str(PROGRAM), str(self.folder), *checks]
@@ -290,7 +290,7 @@ def _real(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _draws(node: Any) -> bool:
-    """Return whether a node draws random numbers even if nothing is dropped."""
+    """Return whether a node draws random numbers even if dropout is disabled."""
     kind = node.typed.get("act_type")
     if not node.operator.facts.random or (kind is not None and kind != "rrelu"):
         return False

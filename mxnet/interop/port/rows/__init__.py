@@ -1,4 +1,4 @@
-"""How operators are written: layers, expressions, functions of the library."""
+"""Code of ported operators: layers, expressions, functions of the library."""
 
 from __future__ import annotations
 

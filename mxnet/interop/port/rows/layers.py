@@ -1,7 +1,7 @@
-"""Which layer of torch each operator becomes.
+"""Converts operators to layers of torch.
 
-Rows are keyed by the operator's record. What has no row here is written with the function that
-`to_torch` writes for it (`torch_rows`), or with a function of `functions/`.
+Rows are keyed by the operator's record. Operators without a row use the row of `to_torch`
+(`torch_rows`), or a function of `functions/`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PORT_ROWS: dict[Any, LayerRow] = {}  # by operator record
 
 
 def row(*names: str) -> Callable[[LayerRow], LayerRow]:
-    """Register how operators are written: ``build(writer, call, *inputs)``."""
+    """Register the conversion of operators: ``build(writer, call, *inputs)``."""
 
     def register(build: LayerRow) -> LayerRow:
         for name in names:
@@ -33,7 +33,7 @@ def row(*names: str) -> Callable[[LayerRow], LayerRow]:
 
 
 def size(values: Sequence[int], default: int, rank: int) -> Any:
-    """Return sizes of a window as torch's layers take them: one number if all are equal."""
+    """Return window sizes as an argument of a torch layer: one number if all are equal."""
     full = tuple(values[:rank]) or (default,) * rank
     return full[0] if len(set(full)) == 1 else full
 
@@ -123,7 +123,7 @@ def linear(w: StepWriter, call: PortCall, x: Any, weight: Source, bias: Any = No
 
 @row("BatchNorm", "BatchNorm_v1", "_contrib_SyncBatchNorm")
 def batch_norm(w: StepWriter, call: PortCall, x: Any, *tensors: Any) -> Any:
-    """nn.BatchNorm1d, 2d or 3d, which counts momentum the other way round."""
+    """nn.BatchNorm1d, 2d or 3d. Its momentum is ``1 - momentum`` of MXNet."""
     a, shape = call.attrs, call.rank_checked(0)
     if a["output_mean_var"]:
         raise w.unsupported(call, "with output_mean_var=True has no layer in torch.")
@@ -163,7 +163,7 @@ def layer_norm(w: StepWriter, call: PortCall, x: Any, gamma: Any, beta: Any) -> 
 
 @row("GroupNorm")
 def group_norm(w: StepWriter, call: PortCall, x: Any, gamma: Any, beta: Any) -> Any:
-    """nn.GroupNorm, where the scale is that of channels."""
+    """nn.GroupNorm if there is one scale per channel, else the function `group_norm`."""
     a, shape = call.attrs, call.rank_checked(0)
     if a["output_mean_var"]:
         raise NoRow
@@ -194,7 +194,7 @@ def instance_norm(w: StepWriter, call: PortCall, x: Any, gamma: Any, beta: Any) 
 
 @row("Embedding")
 def embedding(w: StepWriter, call: PortCall, x: Any, weight: Source) -> Any:
-    """nn.Embedding; MXNet takes floats as indices, and clips those outside of the table."""
+    """nn.Embedding. MXNet accepts float indices, and clips them to the table."""
     rows, width = call.rank_checked(1)
     args = (
         required("num_embeddings", rows, "rows"),
@@ -266,7 +266,7 @@ def _fits(a: dict[str, Any], rank: int) -> bool:
 
 
 def _rounds_alike(sizes: Any, outputs: Any, a: dict[str, Any], rank: int) -> bool:
-    """Return whether torch's ceil_mode gives as many windows."""
+    """Return whether torch's ceil_mode results in the same number of windows."""
     strides = tuple(a["stride"][:rank]) or (1,) * rank
     pads = tuple(a["pad"][:rank]) or (0,) * rank
     return all(
@@ -292,7 +292,7 @@ ACTIVATIONS = {
 
 @row("Activation")
 def activation(w: StepWriter, call: PortCall, x: Any) -> Any:
-    """The function that `act_type` names."""
+    """The function selected by `act_type`."""
     if call.attrs["act_type"] not in ACTIVATIONS:
         raise NoRow
     return w.add(Call(ACTIVATIONS[call.attrs["act_type"]][0], (x,)))
@@ -306,7 +306,7 @@ def relu(w: StepWriter, call: PortCall, x: Any) -> Any:
 
 @row("LeakyReLU")
 def leaky_relu(w: StepWriter, call: PortCall, x: Any, gamma: Any = None) -> Any:
-    """nn.PReLU, or the function of the other kinds."""
+    """nn.PReLU, or the function selected by `act_type`."""
     a, kind = call.attrs, call.attrs["act_type"]
     if kind == "prelu":
         count = call.rank_checked(1)[0]
@@ -322,7 +322,7 @@ def leaky_relu(w: StepWriter, call: PortCall, x: Any, gamma: Any = None) -> Any:
     raise NoRow
 
 
-# The module that computes what a function does, for sequences.
+# Modules equivalent to functions, for use in sequences.
 MODULE_FORMS = {
     **dict(ACTIVATIONS.values()),
     "F.relu6": "nn.ReLU6",
@@ -344,7 +344,7 @@ def stop_gradient(w: StepWriter, call: PortCall, x: Any) -> Any:
 
 @row("SliceChannel")
 def split(w: StepWriter, call: PortCall, x: Any) -> Any:
-    """chunk, or unbind where the axis goes."""
+    """chunk, or unbind if `squeeze_axis` is set."""
     count, axis = call.attrs["num_outputs"], Const(call.attrs["axis"], "dim")
     if count == 1:
         return w.add(Call(".squeeze", (x, axis))) if call.attrs["squeeze_axis"] else x
@@ -355,7 +355,7 @@ def split(w: StepWriter, call: PortCall, x: Any) -> Any:
 
 @row("Reshape")
 def reshape(w: StepWriter, call: PortCall, x: Any) -> Any:
-    """Reshape with the batch left open."""
+    """Reshape with a dynamic batch size."""
     codes = call.attrs["shape"]
     shape, target = call.rank_checked(0), call.out_shape()
     if codes and all(n >= -1 for n in codes):
@@ -370,7 +370,7 @@ def reshape(w: StepWriter, call: PortCall, x: Any) -> Any:
         sizes = _open_sizes(w, x, shape, target)
     before = w.definition(x)
     if isinstance(before, Call) and before.function == ".reshape" and all(map(_is_fixed, sizes)):
-        x = before.args[0]  # two reshapes are one
+        x = before.args[0]  # merge consecutive reshapes
     return w.add(Call(".reshape", (x, *sizes)))
 
 
@@ -379,7 +379,7 @@ def _is_fixed(size: Any) -> bool:
 
 
 def _open_sizes(w: StepWriter, x: Any, shape: Any, target: Any) -> list[Any]:
-    """Return the sizes of a target, the first of which follows the batch."""
+    """Return the arguments of a reshape to `target`, with a dynamic batch size."""
     if target and shape and target[0] == shape[0]:
         return [w.add(Call(".shape", (x, Const(0)))), *(Const(n, "size") for n in target[1:])]
     return [Const(-1, "size"), *(Const(n, "size") for n in target[1:])]
@@ -438,7 +438,7 @@ RECURRENT = {"lstm": "nn.LSTM", "gru": "nn.GRU", "rnn_tanh": "nn.RNN", "rnn_relu
 
 @row("RNN")
 def rnn(w: StepWriter, call: PortCall, x: Any, parameters: Any, *states: Any) -> Any:
-    """nn.LSTM, nn.GRU or nn.RNN, without states where they are zeros."""
+    """nn.LSTM, nn.GRU or nn.RNN. Initial states are omitted if they are zero."""
     a, features = call.attrs, call.rank_checked(0)[-1]
     clips = a["lstm_state_clip_min"] is not None or a["lstm_state_clip_max"] is not None
     if a["use_sequence_length"] or clips:

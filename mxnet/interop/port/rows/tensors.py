@@ -1,4 +1,4 @@
-"""How operators on tensors are written, where `to_torch` writes them less readably."""
+"""Conversions of tensor operators to more readable code than that of `to_torch`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _full(name: str, function: str) -> None:
 
 
 def _sizes_with_batch(w: StepWriter, call: Any) -> list[Any]:
-    """Return the sizes of a new array; a 0 of MXNet is the batch, which the first input has."""
+    """Return the sizes of a new array. MXNet's 0 is the batch size, that of the first input."""
     shape, codes = call.out_shape(), call.attrs["shape"]
     if not w.inputs:
         raise w.unsupported(call, "makes an array in a part of the network without inputs.")
@@ -61,7 +61,7 @@ def _reduction(name: str, method: str) -> None:
         dim = Const(axes[0] if len(axes) == 1 else axes)
         keep = (("keepdim", Const(True)),) if a["keepdims"] and rank else ()
         result = w.add(Call(method, (x, dim), keep))
-        # MXNet has no arrays without axes: a full reduction gives one number in a vector.
+        # MXNet has no 0-dimensional arrays: a full reduction returns a vector of one element.
         return (
             result
             if (call.out_shape() and len(axes) < rank) or a["keepdims"]
@@ -88,7 +88,7 @@ def clip(w: StepWriter, call: Any, x: Any) -> Any:
 
 @row("_maximum_scalar", "_minimum_scalar")
 def limit(w: StepWriter, call: Any, x: Any) -> Any:
-    """Clamp at one side."""
+    """Clamp with one bound."""
     if not call.is_float:
         raise NoRow
     side = "min" if call.op.name == "_maximum_scalar" else "max"
@@ -222,13 +222,13 @@ def one_hot(w: StepWriter, call: Any, x: Any) -> Any:
 
 @row("Cast", "amp_cast")
 def cast(w: StepWriter, call: Any, x: Any) -> Any:
-    """to, unless the type is the one at hand."""
+    """to, unless the tensor already has the type."""
     return amp_multicast(w, call, x)[0]
 
 
 @row("amp_multicast")
 def amp_multicast(w: StepWriter, call: Any, *xs: Any) -> Any:
-    """to, for inputs that are not of the common type."""
+    """to, for inputs that do not have the common type."""
     pairs = zip(xs, call.dtypes, call.out_dtypes, strict=True)
     return [x if a is b else w.add(Call(".to", (x, Const(b)))) for x, a, b in pairs]
 
@@ -261,7 +261,7 @@ def where(w: StepWriter, call: Any, condition: Any, x: Any, y: Any) -> Any:
     """torch.where."""
     if call.rank_checked(0) != call.rank_checked(1):
         raise NoRow
-    cast = w.definition(condition)  # MXNet's comparisons give numbers
+    cast = w.definition(condition)  # MXNet's comparisons return numbers
     compared = (
         w.definition(cast.args[0]) if isinstance(cast, Call) and cast.function == ".to" else None
     )
@@ -299,7 +299,7 @@ def pick(w: StepWriter, call: Any, x: Any, index: Any) -> Any:
 
 @row("argmax")
 def argmax(w: StepWriter, call: Any, x: Any) -> Any:
-    """argmax, in MXNet's type."""
+    """argmax, converted to MXNet's dtype."""
     a = call.attrs
     if a["axis"] is None:
         raise NoRow
@@ -327,7 +327,7 @@ def topk(w: StepWriter, call: Any, x: Any) -> Any:
 
 @row("argsort")
 def argsort(w: StepWriter, call: Any, x: Any) -> Any:
-    """argsort, in MXNet's type."""
+    """argsort, converted to MXNet's dtype."""
     a = call.attrs
     if a["axis"] is None:
         raise NoRow
@@ -368,7 +368,7 @@ def div_sqrt_dim(w: StepWriter, call: Any, x: Any) -> Any:
 
 @row("_mul_scalar", "_div_scalar")
 def scale(w: StepWriter, call: Any, x: Any) -> Any:
-    """A product or quotient, unless by one."""
+    """A product or quotient. Omitted for a factor of one."""
     number = float(call.attrs["scalar"])
     if not call.is_float:
         raise NoRow
@@ -409,7 +409,7 @@ def arange_like(w: StepWriter, call: Any, x: Any) -> Any:
 
 @row("_arange")
 def arange(w: StepWriter, call: Any) -> Any:
-    """torch.arange of numbers that are known."""
+    """torch.arange with constant arguments."""
     a = call.attrs
     if a["repeat"] != 1 or a["infer_range"]:
         raise NoRow

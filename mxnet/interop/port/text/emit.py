@@ -1,4 +1,4 @@
-"""The text of modules and of their `forward`, in the form that `ruff format` gives it."""
+"""The text of modules and of their `forward`, formatted as by `ruff format`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from ..tree import (
 from ..unify import MISSING, Parameter
 
 WIDTH = 88  # of a line, the default of ruff
-MAX_INLINE = 64  # characters of an expression that stands inside another
+MAX_INLINE = 64  # characters of an inlined expression
 PLAIN = re.compile(r"x\d*|data|inputs?")
 RECURRENT = ("nn.LSTM", "nn.GRU", "nn.RNN")
 MAX_CALLS = 3  # of members, inside one expression
@@ -113,7 +113,7 @@ class Tree:
 
 
 def module_tree(module: Any) -> Any:
-    """Return a module's constructor as something to print."""
+    """Return a module's constructor as a tree to print."""
     if isinstance(module, Layer):
         call = Tree(f"{module.cls}(", [_argument(a) for a in module.args if _is_shown(a)], ")")
         return Tree(f"{module.wrapper}(", [call], ")") if module.wrapper else call
@@ -171,7 +171,7 @@ def _repetition(item: Layer, count: int, step: dict[str, int]) -> str:
 
 
 def _run_length(items: tuple, start: int) -> tuple[int, dict[str, int]]:
-    """Return how many items from `start` on are alike, and what grows by a fixed step."""
+    """Return the number of equal items from `start`, and the fixed differences between them."""
     first = items[start]
     if not isinstance(first, Layer) or first.wrapper:
         return 1, {}
@@ -186,7 +186,7 @@ def _run_length(items: tuple, start: int) -> tuple[int, dict[str, int]]:
 
 
 def _change(a: Any, b: Any) -> dict[str, int] | None:
-    """Return by how much the arguments of two calls differ, or None if they cannot be compared."""
+    """Return the differences of the arguments of two calls, or None if there are none."""
     if not isinstance(b, Layer) or a.cls != b.cls or b.wrapper:
         return None
     change = {}
@@ -204,7 +204,7 @@ def _change(a: Any, b: Any) -> dict[str, int] | None:
 
 
 class _Text:
-    """An expression with its binding strength, and how many members it calls."""
+    """An expression with its precedence and the number of members that it calls."""
 
     def __init__(self, text: str, strength: int = 9, calls: int = 0) -> None:
         self.text, self.strength, self.calls = text, strength, calls
@@ -226,7 +226,7 @@ class ForwardWriter:
         variables = {n for e in loops for n in getattr(e, "names", ())}
         self.taken = {*inputs, *({"layer", COUNTER} if loops else ()), *variables}
         self.free: set[str] = set()
-        self.plain = set(filter(PLAIN.fullmatch, inputs))  # names that say nothing of one value
+        self.plain = set(filter(PLAIN.fullmatch, inputs))  # generic names, such as x
         self.longest = max((len(name) for name in inputs), default=0)
         self.last_use: dict[int, int] = {}
         self.uses: dict[int, int] = {}
@@ -237,7 +237,7 @@ class ForwardWriter:
             for value in operands(step.expression):
                 self.last_use[value.number] = i
                 self.uses[value.number] = self.uses.get(value.number, 0) + 1
-        for i in self.sizes:  # a size is written where it is read
+        for i in self.sizes:  # sizes are inlined where they are used
             later = self.last_use.get(unit.steps[i].outputs[0], i)
             for read in operands(unit.steps[i].expression):
                 self.last_use[read.number] = max(self.last_use[read.number], later)
@@ -284,7 +284,7 @@ class ForwardWriter:
         return inlined
 
     def _inline_into(self, i: int, reader: Step, inlined: set[int]) -> None:
-        """Inline what stands directly before a step and only it reads."""
+        """Inline the steps directly before a step that only this step reads."""
         if isinstance(reader.expression, Loop):
             return
         if i == len(self.unit.steps) and len(self.unit.outputs) > 1:
@@ -339,7 +339,7 @@ class ForwardWriter:
     # -- names ------------------------------------------------------------------------------
 
     def _release(self, i: int, step: Step, inlined: set[int]) -> None:
-        """Free the names of values that are read for the last time by a step."""
+        """Release the names of values after their last use."""
         done = {i}
         k = i - 1
         while k in inlined:
@@ -417,7 +417,7 @@ class ForwardWriter:
 
 
 def _is_size(step: Step, states: set[int]) -> bool:
-    """Return whether a step reads a size or a state, which is written where it is used."""
+    """Return whether a step reads a size or a state, which is inlined where it is used."""
     call = step.expression
     if isinstance(call, Item) and isinstance(call.value, Value):
         return call.value.number in states
@@ -425,7 +425,7 @@ def _is_size(step: Step, states: set[int]) -> bool:
 
 
 def _states(unit: Unit) -> set[int]:
-    """Return the values that are what recurrent layers return beside their output."""
+    """Return the state outputs of recurrent layers."""
     members = dict(unit.members)
     calls = [s for s in unit.steps if isinstance(s.expression, Apply) and len(s.outputs) == 2]
     layers = [(members.get(s.expression.member), s.outputs[1]) for s in calls]
@@ -433,7 +433,7 @@ def _states(unit: Unit) -> set[int]:
 
 
 def _ends_line(source: Step, reader: Step) -> bool:
-    """Return whether an activation stands before the next layer: people begin a new line."""
+    """Return whether an activation precedes a layer: the layer then begins a new line."""
     call = source.expression
     is_activation = isinstance(call, Call) and call.function in ACTIVATIONS
     return is_activation and isinstance(reader.expression, Apply)
@@ -451,7 +451,7 @@ ACTIVATIONS = {
 
 
 def render_expression(expression: Any, render: Callable[[Any], _Text]) -> _Text:
-    """Return the text of one expression, whose parts are rendered by a function."""
+    """Return the text of an expression. A function renders its parts."""
     if isinstance(expression, Const):
         value = expression.value
         if isinstance(value, Name):

@@ -52,19 +52,19 @@ GROUPS = '''def parameter_groups(
 
 @dataclass
 class FileParts:
-    """What a file is assembled from."""
+    """The parts of a file."""
 
     title: str
     source: str
     classes: list[ClassDefinition]
     layout: Layout
     functions: dict[str, str] = field(default_factory=dict)
-    extra: list[str] = field(default_factory=list)  # functions written for this model: losses
+    extra: list[str] = field(default_factory=list)  # functions generated for this model: losses
     version: str = ""
     skeletons: dict[str, str] = field(default_factory=dict)  # classes of custom operators
     factors: dict[str, tuple[float, float]] = field(default_factory=dict)  # lr_mult, wd_mult
-    frozen: list[str] = field(default_factory=list)  # parameters that are not trained
-    suppressions: list[tuple[str, Node]] = field(default_factory=list)  # functions, by their calls
+    frozen: list[str] = field(default_factory=list)  # frozen parameters
+    suppressions: list[tuple[str, Node]] = field(default_factory=list)  # functions, in call order
 
 
 def write_file(parts: FileParts, errors: Sequence[str]) -> str:
@@ -148,7 +148,7 @@ def _package(line: str) -> str:
 
 
 def library(names: dict[str, str]) -> tuple[list[str], set[str]]:
-    """Return the source of library functions, with what they use, and the imports they need."""
+    """Return the source of library functions and their dependencies, and the imports."""
     texts: dict[str, str] = {}
     imports: set[str] = set()
     for name, module in names.items():
@@ -158,7 +158,7 @@ def library(names: dict[str, str]) -> tuple[list[str], set[str]]:
 
 
 def _take(name: str, source: str, texts: dict[str, str], imports: set[str]) -> None:
-    """Add one definition of a module and those that it uses."""
+    """Add a definition of a module and its dependencies."""
     tree = ast.parse(source)
     definitions = {}
     for node in tree.body:

@@ -1,4 +1,4 @@
-"""The output layers of a symbol, as a loss of scores and labels with MXNet's gradient."""
+"""Converts the output layers of a symbol to a loss function with MXNet's gradient."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def row(*names: str) -> Callable[[LossRow], LossRow]:
 
 @dataclass
 class Split:
-    """A symbol without its output layers, and these."""
+    """A symbol without its output layers, and the output layers."""
 
     symbol: Symbol
     losses: list[Node] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Split:
 
 
 def split_losses(symbol: Symbol) -> Split:
-    """Return a symbol whose output layers give what they read, and the output layers."""
+    """Replace the output layers of a symbol by their inputs. Return the symbol and the layers."""
     heads: list[Entry] = []
     losses, labels = [], []
     for head in symbol._graph.heads:
@@ -55,7 +55,7 @@ def split_losses(symbol: Symbol) -> Split:
 
 
 def _label_source(entry: Entry) -> Node:
-    """Return the variable that a label is, perhaps reshaped."""
+    """Return the variable of a label, which may be reshaped."""
     node = entry.node
     while node.op in RESHAPES:
         node = node.inputs[0].node
@@ -111,7 +111,7 @@ class LossWriter:
         return [by_entry.get((e.node, e.index), (e.node, e.index)) for e in graph.heads]
 
     def shape(self, node: Node) -> tuple[int, ...]:
-        """Return the shape of what an output layer reads."""
+        """Return the input shape of an output layer."""
         return self.shapes[node.inputs[0].node][node.inputs[0].index]
 
 
@@ -149,7 +149,11 @@ def _scaled(text: str, scale: float) -> str:
 
 @row("SoftmaxOutput")
 def softmax_output(w: LossWriter, node: Node, x: str, label: str) -> str:
-    """F.cross_entropy, or `softmax_loss` where labels are ignored, smoothed or averaged."""
+    """Write a call of `F.cross_entropy`.
+
+    Write `softmax_loss` if labels are ignored or smoothed, or the loss is averaged over valid
+    labels.
+    """
     a, shape = node.typed, w.shape(node)
     is_plain = not a["use_ignore"] and not a["smooth_alpha"] and a["normalization"] != "valid"
     counts_ignored = a["normalization"] == "valid" and not a["use_ignore"]
