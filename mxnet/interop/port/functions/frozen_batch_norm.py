@@ -1,4 +1,4 @@
-"""Batch normalization by the running statistics alone (`use_global_stats`)."""
+"""Batch normalization with only the running statistics (`use_global_stats`)."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
