@@ -369,7 +369,6 @@ def run_backward(
 ) -> None:
     """Write the gradients of the heads with respect to all leaves of their graphs."""
     member = heads[0]._member if len(heads) == 1 and head_grads is None else None
-    arrays: Sequence[NDArray] = heads
     if member is not None and member.kind is RECORDED and member.tensor is not None:
         session, tensors = cast("Session", member.session), [member.tensor]
         starts = [_ones(member.tensor)]
@@ -398,11 +397,12 @@ def _run_from(
         before = [record for record in leaves if record.fresh]
         for record in before:
             record.fresh = False
-        backward(heads, starts, (), keep=keep)
-        written = [record for record in leaves if record.fresh]
-        for record in before:
-            record.fresh = True
-        return written
+        try:
+            backward(heads, starts, (), keep=keep)
+            return [record for record in leaves if record.fresh]
+        finally:
+            for record in before:
+                record.fresh = True
     if session.runs_user_code:
         for record, leaf in leaves.items():
             _observe(record, leaf)
